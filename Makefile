@@ -1,0 +1,50 @@
+# Two verbs are all a newcomer needs: `make run` and `make test`.
+# Everything lives in .venv; nothing outside this folder is touched.
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PIP := $(BIN)/pip --disable-pip-version-check
+ARGS ?=
+.DEFAULT_GOAL := help
+.PHONY: help run test lint docs peers clean
+
+help: ## Say what each verb does
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+run: $(VENV)/.core ## Build a small city, learn two domains, audit them, write report.html
+	@$(BIN)/parity311 run $(ARGS)
+
+test: $(VENV)/.dev lint ## Check style, types and layers, then run every test
+	@$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
+
+lint: $(VENV)/.dev ## Check style, types and the direction of imports
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/pyright && $(BIN)/lint-imports
+
+docs: $(VENV)/.dev ## Write the generated parts of README and docs
+	@$(BIN)/python -m docs.generate $(ARGS)
+
+peers: ## Build the environments of the libraries we measure against (several GB)
+	@for file in benchmarks/peers/*.txt; do \
+	  name=$$(basename $$file .txt); home=.venvs/$$name; \
+	  if [ $$file -ot $$home/.installed ]; then echo "$$home is there"; continue; fi; \
+	  echo "Building $$home"; \
+	  $(PYTHON) -m venv $$home && $$home/bin/pip install -q -r $$file && touch $$home/.installed || exit 2; \
+	done
+
+clean: ## Remove the environment and caches; cities and runs stay
+	@rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+# A stamp is touched only after a whole install, so an interrupted one is repeated.
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "error: no python3 found; install Python 3.11 or newer."; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "error: $(PYTHON) is $$($(PYTHON) --version 2>&1); Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11"; exit 2; }
+	@echo "Setting up .venv with $$($(PYTHON) --version) (once, about a minute)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@$(PIP) install -q -c constraints.txt -e . && touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@$(PIP) install -q -c constraints.txt -e '.[dev]' && touch $@ $(VENV)/.core

@@ -1,0 +1,1 @@
+"""One file per algorithm; the contract in base.py."""

@@ -1,0 +1,1 @@
+"""Who is served: rates by stratum, with intervals and a verdict."""

@@ -1,0 +1,115 @@
+"""Compare strata: gap and ratio with bands, who is worst off, and one verdict with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parity311.audit.gap import (
+    INSUFFICIENT,
+    PASS,
+    Gap,
+    Ratio,
+    measure_gap,
+    measure_ratio,
+    ratio_band,
+    simultaneous_band,
+)
+from parity311.audit.resample import RateDraws
+from parity311.audit.spec import AuditSpec
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All strata of one kind under one denominator."""
+
+    verdict: str
+    """PASS, FAIL or INSUFFICIENT, by `measure`."""
+    reason: str
+    measure: str
+    """gap, or ratio where the mean rate is below the specification's limit."""
+    gap: Gap
+    ratio: Ratio
+    mean_rate: float
+    p_parity: float
+    """Chance of differences this large if all strata were equal (max-T)."""
+    worst_off: str
+    """Stratum with the lowest rate of a benefit, or the highest of a burden; empty if unknown."""
+    best_off: str
+    left_out: tuple[str, ...]
+    """Strata too small to judge; while there is one, nothing passes."""
+
+
+def compare_strata(
+    rates: RateDraws,
+    labels: tuple[str, ...],
+    spec: AuditSpec,
+    *,
+    compared: NDArray[np.bool_] | None = None,
+) -> Comparison:
+    """Judge the strata that are large enough; one that is not turns PASS into INSUFFICIENT.
+
+    A gap between large strata is a lower bound of the gap over all of them, so FAIL stands.
+    ``compared`` (K,) leaves strata like `unknown` out of the comparison altogether.
+    """
+    asked = np.ones(len(labels), bool) if compared is None else compared
+    large = (rates.out_of >= spec.minimum_events) & (rates.n_tracts >= spec.minimum_tracts)
+    use = asked & large & np.isfinite(rates.rates)
+    values = np.where(use, rates.rates, np.nan)
+    half_event = 0.5 / np.maximum(rates.out_of, 0.5)
+    gap = measure_gap(values, rates.draws, tau=spec.tau, level=spec.level, n_tracts=rates.n_tracts)
+    ratio = measure_ratio(
+        values,
+        rates.draws,
+        floor=spec.smallest_ratio,
+        level=spec.level,
+        half_event=half_event,
+        n_tracts=rates.n_tracts,
+    )
+    total = rates.out_of[use].sum()
+    mean_rate = float(rates.events[use].sum() / total) if total > 0 else float("nan")
+    is_rare = mean_rate < spec.ratio_below
+    judged = ratio if is_rare else gap
+    left_out = tuple(label for label, a, u in zip(labels, asked, use, strict=True) if a and not u)
+    verdict, reason = judged.verdict, judged.reason
+    if left_out and verdict == PASS:
+        verdict, reason = INSUFFICIENT, f"{_too_small(left_out, spec)}; among the others {reason}"
+    elif left_out:
+        reason = f"{reason}; {_too_small(left_out, spec)}"
+    worst, best = _ends(values, labels, spec.polarity)
+    band = (
+        ratio_band(values, rates.draws, spec.level, half_event)
+        if is_rare
+        else simultaneous_band(values, rates.draws, spec.level)
+    )
+    return Comparison(
+        verdict=verdict,
+        reason=reason,
+        measure="ratio" if is_rare else "gap",
+        gap=gap,
+        ratio=ratio,
+        mean_rate=mean_rate,
+        p_parity=band.p_parity if band else float("nan"),
+        worst_off=worst,
+        best_off=best,
+        left_out=left_out,
+    )
+
+
+def _too_small(left_out: tuple[str, ...], spec: AuditSpec) -> str:
+    verb = "has" if len(left_out) == 1 else "have"
+    return (
+        f"{', '.join(left_out)} {verb} under {spec.minimum_events} to count or under "
+        f"{spec.minimum_tracts} tracts"
+    )
+
+
+def _ends(
+    values: NDArray[np.float64], labels: tuple[str, ...], polarity: str
+) -> tuple[str, str]:
+    if np.isfinite(values).sum() < 2:
+        return "", ""
+    low, high = labels[int(np.nanargmin(values))], labels[int(np.nanargmax(values))]
+    return (low, high) if polarity == "benefit" else (high, low)

@@ -1,0 +1,210 @@
+"""The largest difference between strata, with a band that covers all pairs at once.
+
+A bootstrap percentile of a maximum never covers zero, so the band is built around each pairwise
+difference with one critical value for all of them (max-T), and the verdict has three states. The
+ratio is bounded the same way on the logarithmic scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from parity311.errors import InputError
+
+TAU = 0.05
+"""Largest gap that passes (the paper's recommendation)."""
+PASS, FAIL, INSUFFICIENT = "PASS", "FAIL", "INSUFFICIENT"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The largest pairwise gap, its simultaneous bounds and the verdict."""
+
+    estimate: float
+    lower: float
+    upper: float
+    verdict: str
+    """PASS (upper bound within tau), FAIL (lower bound beyond tau) or INSUFFICIENT."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The smallest ratio of two strata's rates, its simultaneous bounds and the verdict."""
+
+    estimate: float
+    lower: float
+    upper: float
+    verdict: str
+    """PASS (lower bound at or above the floor), FAIL (upper bound below it) or INSUFFICIENT."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Band:
+    """All pairwise differences of K values and one critical value for their band."""
+
+    pairs: NDArray[np.int64]
+    """(n_pairs, 2) indices of strata."""
+    difference: NDArray[np.float64]
+    error: NDArray[np.float64]
+    critical: NDArray[np.float64]
+    """(n_pairs,) multiples of the error: one joint value, wider where few tracts stand behind."""
+    p_parity: float
+    """Chance of a largest standardised difference as large as seen if all strata were equal."""
+
+    @property
+    def lower(self) -> float:
+        """Lower bound of the largest absolute difference."""
+        return float(np.max(np.maximum(np.abs(self.difference) - self.critical * self.error, 0.0)))
+
+    @property
+    def upper(self) -> float:
+        """Upper bound of the largest absolute difference."""
+        return float(np.max(np.abs(self.difference) + self.critical * self.error))
+
+    @property
+    def largest(self) -> float:
+        """Estimate of the largest absolute difference."""
+        return float(np.abs(self.difference).max())
+
+
+def simultaneous_band(
+    values: NDArray[np.floating],
+    draws: NDArray[np.floating],
+    level: float,
+    n_tracts: NDArray[np.integer] | None = None,
+) -> Band | None:
+    """Band of all pairwise differences of the strata that have data; None with fewer than two.
+
+    Parameters
+    ----------
+    values
+        (K,) estimates; NaN where a stratum has no data.
+    draws
+        (B, K) joint draws of them.
+    n_tracts
+        (K,) tracts behind each stratum; where given, Student's law replaces the normal one.
+    """
+    known = np.flatnonzero(np.isfinite(values) & np.isfinite(draws).all(axis=0))
+    if len(known) < 2:
+        return None
+    pairs = np.array(list(combinations(known, 2)))
+    difference = values[pairs[:, 0]] - values[pairs[:, 1]]
+    drawn = draws[:, pairs[:, 0]] - draws[:, pairs[:, 1]]
+    drawn = drawn - drawn.mean(axis=0)
+    error = drawn.std(axis=0, ddof=1)
+    scale = np.where(error > 0, error, np.inf)
+    largest = (np.abs(drawn) / scale).max(axis=1)
+    seen = np.max(np.abs(difference) / scale)
+    p_parity = (1 + np.count_nonzero(largest >= seen)) / (1 + len(largest))
+    critical = np.full(len(pairs), np.quantile(largest, level, method="higher"))
+    if n_tracts is not None:
+        critical = _widen(critical, draws.var(axis=0, ddof=1)[pairs], n_tracts[pairs])
+    return Band(pairs, difference, error, critical, float(p_parity))
+
+
+def _widen(
+    critical: NDArray[np.float64], variance: NDArray[np.float64], n_tracts: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """Student's multiple for the normal one, with Welch's degrees of freedom per pair (n, 2)."""
+    above = (variance**2 / np.maximum(n_tracts - 1, 1)).sum(axis=1)
+    total = variance.sum(axis=1)
+    freedom = np.where(above > 0, total**2 / np.where(above > 0, above, 1.0), np.inf)
+    return stats.t.isf(stats.norm.sf(critical), np.maximum(freedom, 1.0))
+
+
+def measure_gap(
+    rates: NDArray[np.floating],
+    draws: NDArray[np.floating],
+    *,
+    tau: float = TAU,
+    level: float = 0.95,
+    n_tracts: NDArray[np.integer] | None = None,
+) -> Gap:
+    """Bound the maximum gap over K strata and compare it with ``tau``.
+
+    Parameters
+    ----------
+    rates
+        (K,) estimated rate of each stratum; NaN where a stratum has no data.
+    draws
+        (B, K) bootstrap draws of the same rates.
+    tau, level
+        Threshold of the gap, and joint confidence of the band.
+    n_tracts
+        (K,) tracts behind each stratum, to widen the band where they are few.
+    """
+    if not 0.0 < tau < 1.0:
+        raise InputError(f"tau is {tau}; it must lie between 0 and 1, 0.05 is usual.")
+    band = simultaneous_band(rates, draws, level, n_tracts)
+    if band is None:
+        return Gap(np.nan, np.nan, np.nan, INSUFFICIENT, _too_few(rates))
+    verdict, reason = _judge_gap(band.lower, band.upper, tau)
+    return Gap(band.largest, band.lower, band.upper, verdict, reason)
+
+
+def measure_ratio(
+    rates: NDArray[np.floating],
+    draws: NDArray[np.floating],
+    *,
+    floor: float,
+    level: float = 0.95,
+    half_event: NDArray[np.floating] | None = None,
+    n_tracts: NDArray[np.integer] | None = None,
+) -> Ratio:
+    """Bound the smallest ratio of two strata's rates and compare it with ``floor``.
+
+    ``half_event`` (K,) is the rate that half an event makes, put in place of a rate of zero, which
+    has no logarithm.
+    """
+    band = ratio_band(rates, draws, level, half_event, n_tracts)
+    if band is None:
+        return Ratio(np.nan, np.nan, np.nan, INSUFFICIENT, _too_few(rates))
+    known = rates[np.unique(band.pairs)]
+    estimate = float(known.min() / known.max()) if known.max() > 0 else float("nan")
+    lower, upper = float(np.exp(-band.upper)), float(np.exp(-band.lower))
+    verdict, reason = _judge_ratio(lower, upper, floor)
+    return Ratio(estimate, lower, upper, verdict, reason)
+
+
+def ratio_band(
+    rates: NDArray[np.floating],
+    draws: NDArray[np.floating],
+    level: float,
+    half_event: NDArray[np.floating] | None = None,
+    n_tracts: NDArray[np.integer] | None = None,
+) -> Band | None:
+    """Band of all pairwise differences of log rates."""
+    positive = rates if half_event is None else np.where(rates > 0, rates, half_event)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return simultaneous_band(np.log(positive), np.log(draws), level, n_tracts)
+
+
+def _too_few(rates: NDArray[np.floating]) -> str:
+    return f"{np.isfinite(rates).sum()} of {len(rates)} strata have data; a gap needs two"
+
+
+def _judge_gap(lower: float, upper: float, tau: float) -> tuple[str, str]:
+    if lower > tau:
+        return FAIL, f"the gap is at least {lower:.3f}, beyond {tau:g}"
+    if upper <= tau:
+        return PASS, f"the gap is at most {upper:.3f}, within {tau:g}"
+    return INSUFFICIENT, f"the gap lies between {lower:.3f} and {upper:.3f}; {tau:g} is inside"
+
+
+def _judge_ratio(lower: float, upper: float, floor: float) -> tuple[str, str]:
+    if upper < floor:
+        return FAIL, f"the lowest rate is at most {upper:.3f} of the highest, below {floor:.3f}"
+    if lower >= floor:
+        return PASS, f"the lowest rate is at least {lower:.3f} of the highest, {floor:.3f} or more"
+    return (
+        INSUFFICIENT,
+        f"the lowest rate is between {lower:.3f} and {upper:.3f} of the highest; {floor:.3f} is "
+        "inside",
+    )

@@ -1,0 +1,81 @@
+"""Profiles that several domains of one agency share: calendar, access, disposition codes.
+
+Figures are of New York's own records, as collected in the project's fact sheet on the data.
+"""
+
+from __future__ import annotations
+
+DOB_COMPLAINTS = {
+    2017: 126_256,
+    2018: 128_846,
+    2019: 135_472,
+    2020: 112_548,
+    2021: 119_129,
+    2022: 121_448,
+    2023: 131_449,
+    2024: 125_148,
+    2025: 119_471,
+    2026: 123_300,
+}
+"""Complaints received by the Department of Buildings a year; 2026 is four times its first quarter
+(AliHasan-786/nyc-housing-inspection-rl; michaelzoorob/dob-complaints-analysis, by month)."""
+
+DOB_MONTH_SHARES = (
+    0.075, 0.070, 0.087, 0.083, 0.088, 0.097, 0.089, 0.089, 0.085, 0.086, 0.076, 0.076,
+)  # fmt: skip
+"""Share of a year's complaints by month, 2021-25 (michaelzoorob)."""
+
+DOB_MONTH_FACTORS_2020 = (
+    1.29, 1.20, 0.90, 0.80, 0.84, 0.86, 1.10, 1.09, 1.05, 0.97, 0.96, 1.04,
+)  # fmt: skip
+"""Months of 2020 against `DOB_MONTH_SHARES`: the spring without construction (michaelzoorob)."""
+
+WEEKDAY_SHARES = (0.155, 0.160, 0.153, 0.146, 0.136, 0.133, 0.117)
+"""Heat complaints, Monday first (computed from 6,419 rows of 2020-26)."""
+
+DOB_WEEKDAY_SHARES = (0.175, 0.178, 0.175, 0.170, 0.160, 0.080, 0.062)
+"""Complaints to the Department of Buildings, Monday first (assumed: no published pattern)."""
+
+HOUR_SHARES = (
+    0.019, 0.011, 0.009, 0.008, 0.009, 0.018, 0.032, 0.045, 0.055, 0.074, 0.079, 0.066,
+    0.056, 0.057, 0.059, 0.055, 0.055, 0.050, 0.047, 0.048, 0.048, 0.041, 0.031, 0.027,
+)  # fmt: skip
+"""Heat complaints by hour (computed from the same rows); used for every domain, as the others
+publish none."""
+
+DOB_WEEKDAY_SLOTS = (0.19, 0.19, 0.19, 0.19, 0.18, 0.03, 0.03)
+"""Visits of the Department of Buildings, Monday first (assumed: office hours, a weekend crew)."""
+
+HPD_WEEKDAY_SLOTS = (0.155, 0.155, 0.155, 0.155, 0.150, 0.120, 0.110)
+"""Visits of the Department of Housing Preservation, Monday first (assumed: seven days a week)."""
+
+BOROUGH_NO_ACCESS = (-0.20, 0.00, -0.50, 0.40, 0.05)
+"""Log odds of no access, in the order of BOROUGHS, beyond category and building; fitted so that
+no access ends .147, .201, .095, .308, .215 of attended cases (michaelzoorob)."""
+
+DOB_CODES = {
+    # A8 78.9, A1/A6 7.4, A9 0.4, other 13.3 % of violations (michaelzoorob).
+    "violation": (("A8", 0.789), ("A1", 0.074), ("L1", 0.133), ("A9", 0.004)),
+    # I2 39.0, I1 2.6 % of all dispositions.
+    "no_violation": (("I2", 0.94), ("I1", 0.06)),
+    # First visit C1, last C2; denied C4 at 1.7 against C2 at 14.0 %.
+    "no_access": (("C2", 0.89), ("C4", 0.11)),
+    "referral": (("F8", 0.4), ("D1", 0.3), ("K1", 0.3)),
+    "other": (("XX", 1.0),),
+    "duplicate": (("H1", 1.0),),
+    "pending": (("J3", 1.0),),
+}
+"""Disposition codes by class with their weights."""
+
+HPD_CODES = {
+    "violation": (("HPD-VIOLATION", 1.0),),
+    "no_violation": (("HPD-NO-VIOLATION", 1.0),),
+    "restored": (("HPD-RESTORED", 1.0),),
+    "no_access": (("HPD-NO-ACCESS", 1.0),),
+    "referral": (("HPD-REFERRED", 1.0),),
+    "other": (("HPD-ADMIN", 1.0),),
+    "duplicate": (("HPD-DUPLICATE", 1.0),),
+    "pending": (("HPD-OPEN", 1.0),),
+}
+"""The classes of HPD's resolution texts; HPD publishes sentences, not codes. A condition found
+restored is of the class no_violation."""

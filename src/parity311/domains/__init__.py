@@ -1,0 +1,38 @@
+"""One file per domain; discovered, never listed.
+
+Dropping a file with a module-level ``DOMAIN`` into this folder registers it everywhere: command
+line, city generator, contract tests, documentation.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+from parity311.errors import unknown_name
+from parity311.mdp.contract import Domain
+
+
+@cache
+def all_domains() -> dict[str, Domain]:
+    """Every domain in this folder by its slug, in alphabetical order."""
+    found: dict[str, Domain] = {}
+    for module_info in sorted(pkgutil.iter_modules(__path__), key=lambda info: info.name):
+        module = importlib.import_module(f"{__name__}.{module_info.name}")
+        domain = module.DOMAIN
+        if domain.slug != module_info.name:
+            raise ImportError(
+                f"Domain slug {domain.slug!r} differs from its file name {module_info.name!r}; "
+                "make them equal."
+            )
+        found[domain.slug] = domain
+    return found
+
+
+def get_domain(slug: str) -> Domain:
+    """Return the domain with this slug, or say which there are."""
+    domains = all_domains()
+    if slug not in domains:
+        raise unknown_name("domain", slug, domains)
+    return domains[slug]

@@ -1,0 +1,1 @@
+"""Protocols, ceilings and comparison tables."""

@@ -1,0 +1,336 @@
+"""The files that can be imported: which columns each has, under any of its published headers.
+
+A file is recognised by its header, not by its name. Headers are compared without case, spaces and
+punctuation, so that ``Complaint Type`` (CSV export), ``complaint_type`` (API) and ``ComplaintType``
+are one name; the renamed ones of December 2025 are listed as aliases. Columns that name a person
+are in none of these lists: they are never read.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+
+from parity311.errors import RecordsError
+
+DELIMITERS = (",", ";", "\t", "|")
+HEAD_BYTES = 1 << 20
+"""How much of a file is read to recognise it."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """One kind of file: the API names of the columns that are read."""
+
+    kind: str
+    title: str
+    required: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other spelling (compared like a header) -> API name."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that is read, if it is there."""
+        return (*self.required, *self.optional)
+
+    def match(self, header: Iterable[str]) -> dict[str, str]:
+        """API name -> name in this file, for the columns that are there."""
+        wanted = {squash(name): name for name in self.columns}
+        wanted |= {squash(alias): name for alias, name in self.aliases.items()}
+        found: dict[str, str] = {}
+        for given in header:
+            name = wanted.get(squash(given))
+            if name is not None and name not in found:
+                found[name] = given
+        return found
+
+
+def squash(name: str) -> str:
+    """A header without case, spaces and punctuation."""
+    return "".join(character for character in name.lower() if character.isalnum())
+
+
+SR311 = Format(
+    "sr311",
+    "311 service requests",
+    required=("created_date", "agency", "complaint_type"),
+    optional=(
+        "unique_key",
+        "closed_date",
+        "descriptor",
+        "incident_zip",
+        "incident_address",
+        "status",
+        "resolution_description",
+        "resolution_action_updated_date",
+        "community_board",
+        "bbl",
+        "borough",
+        "latitude",
+        "longitude",
+        "open_data_channel_type",
+    ),
+    aliases={
+        "Problem (formerly Complaint Type)": "complaint_type",
+        "Problem Detail (formerly Descriptor)": "descriptor",
+    },
+)
+
+DOB = Format(
+    "dob",
+    "DOB complaints received",
+    required=("complaint_number", "date_entered", "complaint_category", "bin"),
+    optional=(
+        "status",
+        "house_number",
+        "house_street",
+        "zip_code",
+        "community_board",
+        "unit",
+        "disposition_date",
+        "disposition_code",
+        "inspection_date",
+        "dobrundate",
+    ),
+)
+
+BOILER = Format(
+    "boiler",
+    "DOB NOW safety boiler filings",
+    required=("tracking_number", "boiler_id", "inspection_date", "defects_exist", "bin_number"),
+    optional=(
+        "report_type",
+        "pressure_type",
+        "inspection_type",
+        "lff_45_days",
+        "lff_180_days",
+        "report_status",
+    ),
+)
+
+HPD_PROBLEMS = Format(
+    "hpd_problems",
+    "HPD complaints and problems",
+    required=("received_date", "problem_id", "complaint_id", "major_category"),
+    optional=(
+        "building_id",
+        "borough",
+        "house_number",
+        "street_name",
+        "post_code",
+        "community_board",
+        "unit_type",
+        "type",
+        "minor_category",
+        "problem_code",
+        "problem_status",
+        "problem_status_date",
+        "status_description",
+        "problem_duplicate_flag",
+        "complaint_anonymous_flag",
+        "unique_key",
+        "latitude",
+        "longitude",
+        "bin",
+        "bbl",
+    ),
+)
+
+HPD_VIOLATIONS = Format(
+    "hpd_violations",
+    "HPD violations",
+    required=("violationid", "class", "inspectiondate", "novdescription"),
+    optional=(
+        "buildingid",
+        "boroid",
+        "postcode",
+        "novissueddate",
+        "currentstatus",
+        "violationstatus",
+        "latitude",
+        "longitude",
+        "bin",
+        "bbl",
+    ),
+    aliases={"zip": "postcode"},
+)
+
+LOTS = Format(
+    "lots",
+    "tax lots (PLUTO)",
+    required=("bbl", "unitsres"),
+    optional=("yearbuilt", "bct2020", "latitude", "longitude"),
+)
+
+FOOTPRINTS = Format(
+    "footprints",
+    "building footprints",
+    required=("bin", "mappluto_bbl"),
+    optional=("base_bbl",),
+    aliases={"mpluto_bbl": "mappluto_bbl"},
+)
+
+TRACT_TABLE = Format(
+    "tract_table",
+    "tracts with ACS figures",
+    required=("GEOID", "BoroName", "CDTA2020", "pop", "med_income"),
+    optional=(
+        "households_2022",
+        "tract_renter_share",
+        "tract_pct_black",
+        "tract_pct_hispanic",
+        "tract_pct_asian",
+        "pct_bachelors_plus_2022",
+        "pct_limited_english_2022",
+        "ag_race_white_nh_pct",
+    ),
+)
+
+ACS_TABLE = Format(
+    "acs_table",
+    "ACS figures by tract with missing-value codes",
+    required=("GEOID", "TOTAL_POP", "MEDIAN_INCOME", "HH_TOTAL"),
+    optional=("PCT_RENTERS", "PCT_BACHELORS_PLUS", "PCT_LIMITED_ENGLISH"),
+)
+
+ADDRESS_YEARS = Format(
+    "address_years",
+    "heat complaints by address and year",
+    required=("year", "borough", "incident_address", "num_complaints", "GEOID"),
+    optional=("zip", "lat", "long"),
+)
+
+COMPLAINT_FORMATS = (SR311, DOB, BOILER, HPD_PROBLEMS)
+"""Files whose rows become complaints."""
+TABLE_FORMATS = (
+    *COMPLAINT_FORMATS,
+    HPD_VIOLATIONS,
+    LOTS,
+    FOOTPRINTS,
+    TRACT_TABLE,
+    ACS_TABLE,
+    ADDRESS_YEARS,
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one file is to be read."""
+
+    kind: str
+    path: Path
+    columns: Mapping[str, str]
+    """API name -> name in the file."""
+    header: tuple[str, ...] = ()
+    delimiter: str = ","
+    is_json: bool = False
+
+
+def recognise(path: Path) -> Layout:
+    """Find out what a file holds from its first bytes; say what is wrong if it is nothing known."""
+    if not path.is_file():
+        raise RecordsError(f"There is no file {path}; check the path.")
+    head = _read_head(path)
+    if not head.strip():
+        raise RecordsError(f"{path} is empty; download or export it again.")
+    if head.lstrip()[:1] in "[{":
+        return _recognise_json(path, head)
+    return _recognise_csv(path, head)
+
+
+def _recognise_csv(path: Path, head: str) -> Layout:
+    first = head.splitlines()[0]
+    best: tuple[int, Layout] | None = None
+    for delimiter in DELIMITERS:
+        header = next(csv.reader([first], delimiter=delimiter), [])
+        for known in TABLE_FORMATS:
+            columns = known.match(header)
+            if all(name in columns for name in known.required):
+                layout = Layout(known.kind, path, columns, tuple(header), delimiter)
+                if best is None or len(columns) > best[0]:
+                    best = (len(columns), layout)
+    if best is None:
+        raise _unknown_header(path, next(csv.reader([first]), []))
+    return best[1]
+
+
+def _recognise_json(path: Path, head: str) -> Layout:
+    if '"FeatureCollection"' in head[:2000]:
+        kind = "districts" if '"BoroCD"' in head or '"boro_cd"' in head else "boundaries"
+        return Layout(kind, path, {}, is_json=True)
+    names = _json_names(path, head)
+    if names and names[0] == "NAME":
+        return Layout("acs_answer", path, {}, tuple(names), is_json=True)
+    best: tuple[int, Layout] | None = None
+    for known in TABLE_FORMATS:
+        columns = known.match(names)
+        if all(name in columns for name in known.required):
+            layout = Layout(known.kind, path, columns, tuple(names), is_json=True)
+            if best is None or len(columns) > best[0]:
+                best = (len(columns), layout)
+    if best is None:
+        raise _unknown_header(path, names)
+    return best[1]
+
+
+def _json_names(path: Path, head: str) -> list[str]:
+    """Names of the fields of the first rows; the API leaves out fields that are null."""
+    decoder = json.JSONDecoder()
+    names: dict[str, None] = {}
+    at = head.find("[") + 1
+    if head.lstrip().startswith("[["):
+        return [str(name) for name in decoder.raw_decode(head, at)[0]]
+    if head.lstrip().startswith("{"):
+        at = 0
+    while True:
+        while at < len(head) and head[at] in " \r\n\t,":
+            at += 1
+        try:
+            row, at = decoder.raw_decode(head, at)
+        except ValueError:
+            break
+        if not isinstance(row, dict):
+            break
+        names |= dict.fromkeys(row)
+    if not names:
+        raise RecordsError(
+            f"{path} starts like JSON but holds no rows; download it again, or give a CSV export."
+        )
+    return list(names)
+
+
+def _unknown_header(path: Path, header: list[str]) -> RecordsError:
+    """Name the kind it comes closest to and what that one lacks."""
+    matches = {known.kind: known.match(header) for known in TABLE_FORMATS}
+    nearest = max(TABLE_FORMATS, key=lambda known: len(matches[known.kind]) / len(known.columns))
+    found = matches[nearest.kind]
+    shown = ", ".join(header[:8]) + (" …" if len(header) > 8 else "")
+    if len(found) < 2:
+        kinds = ", ".join(known.title for known in TABLE_FORMATS)
+        return RecordsError(
+            f"{path} is none of the files that can be imported ({kinds}); its header is: {shown}. "
+            "Describe its columns in a TOML file and pass it with --map."
+        )
+    missing = next(name for name in nearest.required if name not in found)
+    near = get_close_matches(missing, header, n=1, cutoff=0.5)
+    hint = f" Perhaps {near[0]!r} is it: rename it, or map it with --map." if near else ""
+    return RecordsError(
+        f"{path} looks like {nearest.title} but has no column {missing!r}; its header is: {shown}."
+        f"{hint or ' Export it again with all columns, or map it with --map.'}"
+    )
+
+
+def _read_head(path: Path) -> str:
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rb") as file:
+            data = file.read(HEAD_BYTES)
+    except (OSError, EOFError) as error:
+        raise RecordsError(f"{path} cannot be read ({error}); download it again.") from error
+    return data.decode("utf-8-sig", errors="replace")

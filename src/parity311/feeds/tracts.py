@@ -1,0 +1,228 @@
+"""The canonical tracts table from ACS figures, tract boundaries and district boundaries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from parity311.errors import RecordsError
+from parity311.feeds.boundaries import Boundaries
+from parity311.feeds.census import figures_from_answers
+from parity311.feeds.formats import Layout
+from parity311.feeds.parsing import COUNTIES
+from parity311.feeds.staging import rows_of
+from parity311.records.schema import TABLES
+from parity311.records.strata import income_quintiles
+
+BOROUGH_NAMES = {1: "Manhattan", 2: "Bronx", 3: "Brooklyn", 4: "Queens", 5: "Staten Island"}
+DISTRICT_LETTERS = {"MN": 1, "BX": 2, "BK": 3, "QN": 4, "SI": 5}
+LOWEST_SENTINEL = -111_111_111
+"""The Census codes what it does not publish as a large negative number; at or below this one
+(-222222222 … -999999999) it is no value."""
+SHARES = tuple(c.name for c in TABLES["tracts"].columns if c.name.startswith("share_"))
+
+
+@dataclass
+class TractFigures:
+    """Figures by tract, as arrays of one entry a tract; NaN where not published."""
+
+    geoid: NDArray[np.str_]
+    values: dict[str, NDArray[np.float64]]
+    """population, households, median_income, median_year_built and the shares that are known."""
+    borough: NDArray[np.str_] | None = None
+    community_board: NDArray[np.int64] | None = None
+    notes: dict[str, int] = field(default_factory=dict)
+
+
+def read_tract_figures(layouts: Sequence[Layout]) -> TractFigures:
+    """Read the ACS figures of files of one kind: Census answers, a merged table, a raw table."""
+    kind = layouts[0].kind
+    if kind == "acs_answer":
+        answers = [_read_answer(layout.path) for layout in layouts]
+        geoid, values = figures_from_answers(answers)
+        figures = TractFigures(geoid, values)
+    elif kind == "tract_table":
+        figures = _read_tract_table(layouts[0])
+    else:
+        figures = _read_acs_table(layouts[0])
+    for name, value in figures.values.items():
+        coded = value <= LOWEST_SENTINEL
+        if coded.any():
+            figures.notes[f"{name}: Census code for not published"] = int(coded.sum())
+            figures.values[name] = np.where(coded, np.nan, value)
+    if len(np.unique(figures.geoid)) != len(figures.geoid):
+        raise RecordsError(
+            f"{layouts[0].path} has {len(figures.geoid) - len(np.unique(figures.geoid))} rows that "
+            "repeat a GEOID; keep one row a tract."
+        )
+    return figures
+
+
+def _read_answer(path: Path) -> list[list[str | None]]:
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise RecordsError(
+            f"{path} cannot be read as an answer of the Census ({error}); fetch it again."
+        ) from error
+
+
+def _fetch(layout: Layout, columns: Mapping[str, str]) -> dict[str, NDArray]:
+    """Columns of a table file by expression, in the order of GEOID; unreadable numbers are NaN."""
+    chosen = ", ".join(f"{expression} AS {name}" for name, expression in columns.items())
+    with duckdb.connect() as connection:
+        table = connection.execute(
+            f"SELECT lpad(trim(GEOID), 11, '0') AS geoid, {chosen} FROM ({rows_of([layout])}) "
+            "WHERE GEOID IS NOT NULL ORDER BY 1"
+        ).to_arrow_table()
+    return {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
+
+
+def _number(column: str) -> str:
+    return f"coalesce(TRY_CAST({column} AS DOUBLE), 'nan'::DOUBLE)"
+
+
+def _read_tract_table(layout: Layout) -> TractFigures:
+    names = {
+        "population": "pop",
+        "households": "households_2022",
+        "median_income": "med_income",
+        "share_white": "ag_race_white_nh_pct",
+        "share_black": "tract_pct_black",
+        "share_hispanic": "tract_pct_hispanic",
+        "share_asian": "tract_pct_asian",
+        "share_renter": "tract_renter_share",
+        "share_bachelors": "pct_bachelors_plus_2022",
+        "share_limited_english": "pct_limited_english_2022",
+    }
+    found = _fetch(
+        layout,
+        {name: _number(column) for name, column in names.items()}
+        | {"borough": "BoroName", "district": "CDTA2020"},
+    )
+    board = [DISTRICT_LETTERS[code[:2]] * 100 + int(code[2:]) for code in found.pop("district")]
+    borough, geoid = found.pop("borough").astype(str), found.pop("geoid").astype(str)
+    return TractFigures(geoid, found, borough, np.array(board))
+
+
+def _read_acs_table(layout: Layout) -> TractFigures:
+    names = {
+        "population": "TOTAL_POP",
+        "households": "HH_TOTAL",
+        "median_income": "MEDIAN_INCOME",
+        "share_renter": "PCT_RENTERS",
+        "share_bachelors": "PCT_BACHELORS_PLUS",
+        "share_limited_english": "PCT_LIMITED_ENGLISH",
+    }
+    found = _fetch(layout, {name: _number(column) for name, column in names.items()})
+    return TractFigures(found.pop("geoid").astype(str), found)
+
+
+def build_tracts(
+    figures: TractFigures,
+    boundaries: Boundaries,
+    districts: Boundaries | None = None,
+    *,
+    places: Mapping[str, str] | None = None,
+) -> pa.Table:
+    """Join figures and boundaries into the canonical tracts table, ordered by geoid.
+
+    A tract with figures but without a boundary cannot hold a complaint and is an error. ZIP codes
+    are filled in later, from the complaints. ``places`` gives another city's name of each tract's
+    side or district.
+    """
+    place = {geoid: index for index, geoid in enumerate(boundaries.ids)}
+    missing = [geoid for geoid in figures.geoid if geoid not in place]
+    if missing:
+        raise RecordsError(
+            f"{len(missing)} tracts have figures but no boundary (first: {missing[0]}); give "
+            "boundaries of the same census year."
+        )
+    rows = np.array([place[geoid] for geoid in figures.geoid])
+    centres = boundaries.centres()[rows]
+    known = set(figures.geoid)
+    neighbours = boundaries.neighbours()
+    households = figures.values["households"]
+    income = figures.values["median_income"]
+    unpublished = int((~np.isfinite(households)).sum())
+    if unpublished:
+        figures.notes["households not published, taken as none"] = unpublished
+    borough = figures.borough
+    if borough is None:
+        borough = np.array([_borough_of(geoid, places) for geoid in figures.geoid])
+    board = figures.community_board
+    if board is None:
+        board = _boards(figures.geoid, centres, districts)
+    columns: dict[str, pa.Array] = {
+        "geoid": pa.array(figures.geoid.tolist(), pa.string()),
+        "borough": pa.array(borough.tolist(), pa.string()),
+        "community_board": pa.array(board, pa.int32()),
+        "zip": pa.nulls(len(rows), pa.string()),
+        "longitude": pa.array(centres[:, 0]),
+        "latitude": pa.array(centres[:, 1]),
+        "neighbours": pa.array(
+            [[other for other in neighbours[row] if other in known] for row in rows],
+            pa.list_(pa.string()),
+        ),
+        "population": _counts(figures.values["population"]),
+        "households": _counts(households),
+        "median_income": pa.array(income, mask=~np.isfinite(income)),
+        "income_quintile": pa.array(income_quintiles(income, households), pa.int8()),
+        "median_year_built": _years(figures.values.get("median_year_built"), len(rows)),
+    }
+    for name in SHARES:
+        columns[name] = _share(figures, name, len(rows))
+    return pa.table({column.name: columns[column.name] for column in TABLES["tracts"].columns})
+
+
+def _borough_of(geoid: str, places: Mapping[str, str] | None) -> str:
+    if places is not None:
+        return places.get(geoid, "unknown")
+    county = {code: BOROUGH_NAMES[digit] for digit, code in COUNTIES.items()}
+    if geoid[:2] != "36" or geoid[2:5] not in county:
+        raise RecordsError(
+            f"Tract {geoid} is not in New York City; leave it out, or describe the city in a TOML "
+            "file and pass it with --map."
+        )
+    return county[geoid[2:5]]
+
+
+def _boards(
+    geoid: NDArray[np.str_], centres: NDArray[np.float64], districts: Boundaries | None
+) -> NDArray[np.int64]:
+    """District that holds a tract's centre; borough × 100 where there is none."""
+    digit = {code: number for number, code in COUNTIES.items()}
+    default = np.array([digit.get(code[2:5], 0) * 100 for code in geoid])
+    if districts is None:
+        return default
+    index, _ = districts.locate(centres[:, 0].copy(), centres[:, 1].copy())
+    return np.where(index >= 0, districts.ids[index].astype(np.int64), default)
+
+
+def _counts(values: NDArray[np.float64]) -> pa.Array:
+    return pa.array(np.nan_to_num(values, nan=0.0).round().astype(np.int32))
+
+
+def _years(values: NDArray[np.float64] | None, n: int) -> pa.Array:
+    """Year built; codes below 1700 (0 for 1939 or earlier, 18 for the newest) are not years."""
+    if values is None:
+        return pa.nulls(n, pa.int32())
+    bad = ~np.isfinite(values) | (np.nan_to_num(values) < 1700)
+    return pa.array(np.where(bad, 0, np.nan_to_num(values)).astype(np.int32), mask=bad)
+
+
+def _share(figures: TractFigures, name: str, n: int) -> pa.Array:
+    values = figures.values.get(name)
+    if values is None:
+        return pa.nulls(n, pa.float64())
+    beyond = np.isfinite(values) & ((values < 0) | (values > 1))
+    if beyond.any():
+        figures.notes[f"{name}: not between 0 and 1, taken as not published"] = int(beyond.sum())
+    return pa.array(values, mask=~np.isfinite(values) | beyond)

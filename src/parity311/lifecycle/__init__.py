@@ -1,0 +1,1 @@
+"""The whole way of the data, from records to an audited policy."""

@@ -1,0 +1,106 @@
+"""What the command line prints: tables for people, from the same values that ``--json`` prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from parity311.domains import all_domains
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    """A figure for a table cell; a dash where there is none."""
+    if value is None or value != value:
+        return "–"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.{digits}f}"
+
+
+def domain_cards() -> list[dict[str, Any]]:
+    """One card a domain, for the list, the JSON and the documentation."""
+    cards = []
+    for slug, domain in all_domains().items():
+        cards.append(
+            {
+                "name": slug,
+                "title": domain.title,
+                "version": domain.version,
+                "decision": domain.decision,
+                "who_waits": domain.who_waits,
+                "not_for": domain.not_for,
+                "source": domain.source,
+                "features": list(domain.observation_names),
+                "geographic_features": list(domain.geographic_features),
+                "actions": [action.name for action in domain.actions],
+                "heuristics": sorted(domain.heuristics),
+                "agents": list(domain.agents),
+                "explainer": domain.explainer,
+                "is_playable": domain.is_playable,
+            }
+        )
+    return cards
+
+
+def print_domains(cards: list[dict[str, Any]]) -> None:
+    """Print the domains as a table."""
+    table = Table(title=f"{len(cards)} domains", show_lines=True)
+    for heading in ("domain", "what is decided", "who waits", "actions", "state"):
+        table.add_column(heading, overflow="fold")
+    for card in cards:
+        state = "decision process" if card["is_playable"] else "incident process only"
+        actions = ", ".join(card["actions"]) or "–"
+        table.add_row(card["name"], card["decision"], card["who_waits"], actions, state)
+    Console().print(table)
+
+
+def print_calibration(description: dict[str, Any]) -> None:
+    """Print the city's figures beside their targets, those that are off first in view."""
+    rows = description["calibration"]
+    table = Table(title=f"{description['city']}: the city beside the records it is modelled on")
+    for heading in ("figure", "target", "achieved", "tolerance", "ok", "source"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        mark = "yes" if row["ok"] else "[bold red]off[/]" if row["ok"] is False else "n/a"
+        table.add_row(
+            row["name"],
+            _number(row["target"]),
+            _number(row["achieved"]),
+            str(row["tolerance"]),
+            mark,
+            row["source"],
+        )
+    console = Console()
+    console.print(table)
+    judged = [row for row in rows if row["ok"] is not None]
+    n_ok = sum(bool(row["ok"]) for row in judged)
+    console.print(
+        f"{n_ok} of {len(judged)} within tolerance; fingerprint {description['fingerprint']}"
+    )
+    console.print(f"Pictures: {description['report']}")
+
+
+def print_comparison(result: dict[str, Any]) -> None:
+    """Print one table a scenario and domain, then where the report is."""
+    console = Console()
+    for block in result["comparisons"]:
+        scenario = f"{block['participation']} participation, {block['capacity']} capacity"
+        table = Table(title=f"{block['domain']} · {scenario}")
+        columns = {
+            "policy": "policy",
+            "reward": "reward",
+            "recall": "recall",
+            "precision": "precision",
+            "coverage_gap": "gap",
+            "share_of_way": "way to ceiling",
+        }
+        for heading in columns.values():
+            table.add_column(heading, justify="left" if heading == "policy" else "right")
+        for row in block["policies"]:
+            cells = [_number(row[name]) for name in columns if name != "policy"]
+            table.add_row(row["policy"], *cells)
+        console.print(table)
+    console.print(f"run {result['run']}")
+    console.print(f"Report: {result['report']}")

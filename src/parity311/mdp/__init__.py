@@ -1,0 +1,1 @@
+"""The contract every domain follows: step, time, vector reward, equity."""

@@ -1,0 +1,193 @@
+"""What a domain is: one value that names its decision, its process and its pure functions.
+
+A domain owns dynamics, the harness (`parity311.mdp.harness`) owns time and the equity term. Every
+function of a domain is pure and works on arrays, so that a whole training run compiles into one
+program and a frontier is a batch over preferences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+
+from parity311.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    from parity311.city.process import Process
+
+REWARD_NAMES = ("speed", "cost", "equity", "retention")
+"""Components of the reward vector, in order; each is oriented so that more is better (the second
+is minus the cost) and scaled so that one unit is what one typical correct escalation is worth."""
+
+N_REWARDS = len(REWARD_NAMES)
+EQUITY = REWARD_NAMES.index("equity")
+
+STRATUM_NAMES = (
+    "quintile_1",
+    "quintile_2",
+    "quintile_3",
+    "quintile_4",
+    "quintile_5",
+    "unknown",
+)
+"""Income quintiles of tracts, lowest first; tracts without a published income come last."""
+
+N_STRATA = len(STRATUM_NAMES)
+N_KNOWN_STRATA = N_STRATA - 1
+"""The unknown group is carried and reported, but takes no part in a gap."""
+
+COVERAGE_FEATURE = "coverage_price"
+"""Last entry of every observation; zero where the preference gives equity no weight."""
+
+Policy = Callable[[jax.Array, jax.Array], jax.Array]
+"""decide(key, observation (n_features,)) -> action (). Rules and agents alike; policies that are
+compared in one program are `jax.tree_util.Partial`, so that their numbers are data."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing that can be done with a complaint."""
+
+    name: str
+    escalates: bool
+    """Whether it sends somebody: only escalations count towards coverage."""
+    cost_hours: float
+    """Inspector hours it takes."""
+
+
+class Tally(NamedTuple):
+    """What happened in one step, to be added up over an episode; never read by a policy.
+
+    Arrays over strata have shape (6,), in the order of `STRATUM_NAMES`.
+    """
+
+    published_reward: jax.Array
+    """(4,) the reward as stated to the public: backlog included, shadow prices left out."""
+    correct: jax.Array
+    """First visits that found an incident actionable within its service level, by stratum."""
+    actionable: jax.Array
+    """Actionable incidents that began, reported or not, by stratum: what coverage divides by."""
+    incidents: jax.Array
+    """All incidents that began, by stratum."""
+    reported_actionable: jax.Array
+    """Actionable incidents whose first report arrived, by stratum: what recall divides by."""
+    complaints: jax.Array
+    """Reports that arrived, by stratum."""
+    visits: jax.Array
+    """Visits made, by stratum."""
+    hours: jax.Array
+    """() inspector hours of those visits."""
+    outcomes: jax.Array
+    """(n_outcomes,) complaints closed, by the domain's `outcome_names`."""
+
+
+class Transition(NamedTuple):
+    """What a domain returns for one action."""
+
+    state: Any
+    reward: jax.Array
+    """(4,) what the action saved; the equity entry is zero, the harness fills it in."""
+    terminated: jax.Array
+    """() bool: the process itself ended. Running out of time is the harness's business."""
+    credit: jax.Array
+    """(6,) correct escalations this action brought about, at its own time even where the outcome
+    comes later: what the coverage price pays for during training."""
+    tally: Tally
+
+
+@dataclass(frozen=True)
+class Dynamics:
+    """The pure functions of a decision process; absent while a domain only declares its process."""
+
+    params_type: type
+    initial_state: Callable[..., Any]
+    """(key, params) -> state"""
+    transition: Callable[..., Transition]
+    """(key, params, state, action, prices (6,)) -> Transition; `prices` for priced dispatch."""
+    observe: Callable[..., jax.Array]
+    """(params, state) -> observation over all of the domain's `observation_names`"""
+    current_stratum: Callable[..., jax.Array]
+    """(params, state) -> () int32: stratum of the complaint in hand"""
+    need_per_step: Callable[..., jax.Array]
+    """(params) -> (6,) actionable incidents per step: the equity term's denominators"""
+    steps_per_day: Callable[..., jax.Array]
+    """(params) -> () how many steps make a day"""
+    example: Callable[[], Any]
+    """() -> small hand-made params: for tests, benchmarks and documentation"""
+    estimate: Callable[..., Any]
+    """(records, calibration, date_to, ...) -> params from what the agency can see"""
+    truth: Callable[..., Any]
+    """(city folder, date_from, ...) -> params of what really happened"""
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """A decision process of the paper, or only its incident process where that is all there is.
+
+    Two domains are equal only if they are the same object, so that a domain can be a static
+    argument of a compiled function.
+    """
+
+    slug: str
+    title: str
+    version: int
+    """Rises whenever results change."""
+    decision: str
+    who_waits: str
+    not_for: str
+    source: str
+    process: Process
+    actions: tuple[Action, ...] = ()
+    observation_names: tuple[str, ...] = ()
+    """Every feature the domain can observe; the observation sets choose among them."""
+    observation_sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Named choices of features; 'published' is the paper's."""
+    default_observation_set: str = "published"
+    """The set a policy may honestly use, where the published one leaks."""
+    geographic_features: tuple[str, ...] = ()
+    """Observations that encode where a complaint comes from, hence equity-sensitive."""
+    outcome_names: tuple[str, ...] = ()
+    max_steps: int = 0
+    agents: tuple[str, ...] = ()
+    """Agents the paper names for this domain."""
+    agent_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Hyper-parameters in which this domain departs from an agent's defaults."""
+    price_step: float = 0.01
+    """η of the coverage prices, per step (facts on what learns parity: 0.01 to 0.03)."""
+    explainer: str = ""
+    heuristics: Mapping[str, Callable[..., Policy]] = field(default_factory=dict)
+    """Name -> maker(params, harness) -> policy: rules of thumb, built from estimated params."""
+    dynamics: Dynamics | None = None
+
+    @property
+    def is_playable(self) -> bool:
+        """Whether the domain has its decision process, not only its incident process."""
+        return self.dynamics is not None
+
+    @property
+    def play(self) -> Dynamics:
+        """The decision process; an error where the domain only declares its incidents."""
+        if self.dynamics is None:
+            raise InputError(
+                f"Domain {self.slug!r} has no decision process yet, only its incident process; "
+                "choose one that `parity311 domains` marks as playable."
+            )
+        return self.dynamics
+
+    def estimate(self, records: Any, calibration: Any, date_to: Any, **options: Any) -> Any:
+        """Params from what the agency could see before `date_to`."""
+        return self.play.estimate(records, calibration, date_to, **options)
+
+    def truth(self, city: Any, date_from: Any, **options: Any) -> Any:
+        """Params of what really happened from `date_from` on; only for a synthetic city."""
+        return self.play.truth(city, date_from, **options)
+
+    def observation_indices(self, observation_set: str) -> tuple[int, ...]:
+        """Positions of a named set's features among `observation_names`."""
+        if observation_set not in self.observation_sets:
+            raise unknown_name("observation set", observation_set, self.observation_sets)
+        names = self.observation_sets[observation_set]
+        return tuple(self.observation_names.index(name) for name in names)

@@ -1,0 +1,154 @@
+"""The equity term: coverage counters, prices and the feature a policy sees.
+
+Coverage of a stratum is correct escalations over actionable incidents that began, reported or
+not, so an incident nobody served always counts against its stratum. In the mode `dual` each
+stratum has a price that rises while it is behind; a correct escalation earns the price of its
+stratum. The price is an integral, so it reaches parity for any weight, and it outlives an episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from parity311.errors import unknown_name
+from parity311.mdp.contract import N_KNOWN_STRATA, N_STRATA
+
+PRICE_CAP = 1.5
+"""Largest price, in correct escalations; the frontier over the weight comes from this clip."""
+
+FEATURE_SCALE = 2.0
+"""The policy sees twice its stratum's price: about the range of the other features."""
+
+WINDOW_DAYS = 28.0
+"""The paper's rolling window; here the time constant of exponential forgetting."""
+
+
+class EquityParams(NamedTuple):
+    """How the equity term is computed; every entry may carry a batch axis."""
+
+    denominators: jax.Array
+    """(6,) estimated actionable incidents per step: N̂ times the share actionable"""
+    step_size: jax.Array
+    """() η: price units per unit of shortfall and step"""
+    price_cap: jax.Array
+    """() largest absolute price"""
+    target_gap: jax.Array
+    """() δ: prices move only for strata further than δ/2 from the mean coverage; 0 = always"""
+    is_visible: jax.Array
+    """() 1 where the policy sees its coverage feature, that is where α₃ > 0"""
+    window_steps: jax.Array
+    """() time constant of the rolling counters"""
+
+
+class EquityState(NamedTuple):
+    """What the equity term remembers; it persists across episodes."""
+
+    prices: jax.Array
+    """(6,) μ, centred over the known strata; the unknown stratum's price stays zero"""
+    correct: jax.Array
+    """(6,) correct escalations in the rolling window"""
+    unserved: jax.Array
+    """(6,) estimated actionable incidents in the rolling window that were not"""
+
+
+class EquityMode(NamedTuple):
+    """One form of the equity term."""
+
+    update: Callable[[EquityParams, EquityState, jax.Array], EquityState]
+    """(params, state, confirmed correct escalations (6,)) -> state"""
+    reward: Callable[[EquityParams, EquityState, jax.Array], jax.Array]
+    """(params, state before the step, credit (6,)) -> ()"""
+    feature: Callable[[EquityParams, EquityState, jax.Array], jax.Array]
+    """(params, state, stratum of the complaint in hand) -> ()"""
+
+
+def equity_params(
+    need_per_step: jax.Array,
+    *,
+    steps_per_day: float | jax.Array = 1.0,
+    step_size: float | jax.Array = 0.01,
+    price_cap: float | jax.Array = PRICE_CAP,
+    target_gap: float | jax.Array = 0.0,
+    is_visible: float | jax.Array = 1.0,
+) -> EquityParams:
+    """Parameters of the equity term from a domain's need per step (6,)."""
+    number = lambda value: jnp.asarray(value, jnp.float32)  # noqa: E731
+    return EquityParams(
+        denominators=number(need_per_step),
+        step_size=number(step_size),
+        price_cap=number(price_cap),
+        target_gap=number(target_gap),
+        is_visible=number(is_visible),
+        window_steps=number(steps_per_day) * WINDOW_DAYS,
+    )
+
+
+def initial_equity(params: EquityParams, prices: jax.Array | None = None) -> EquityState:
+    """Start with these prices (zero if not given) and a window in which nobody was served."""
+    start = jnp.zeros(N_STRATA, jnp.float32) if prices is None else prices
+    return EquityState(
+        prices=jnp.asarray(start, jnp.float32),
+        correct=jnp.zeros(N_STRATA, jnp.float32),
+        unserved=params.denominators * params.window_steps,
+    )
+
+
+def rolling_coverage(state: EquityState) -> jax.Array:
+    """Correct escalations over estimated actionable incidents in the window, (6,)."""
+    return state.correct / jnp.maximum(state.correct + state.unserved, 1e-9)
+
+
+def coverage_gap(coverage: jax.Array) -> jax.Array:
+    """Largest difference between two known strata; coverage is (..., 6)."""
+    known = coverage[..., :N_KNOWN_STRATA]
+    return known.max(axis=-1) - known.min(axis=-1)
+
+
+def relative_need_weights(denominators: jax.Array) -> jax.Array:
+    """N̄ / N̂ by stratum, (6,): zero where a stratum has no need and for the unknown one."""
+    known = denominators[:N_KNOWN_STRATA]
+    weights = jnp.where(known > 0, known.mean() / jnp.maximum(known, 1e-12), 0.0)
+    return jnp.append(weights, jnp.float32(0.0))
+
+
+def count_step(params: EquityParams, state: EquityState, correct: jax.Array) -> EquityState:
+    """Forget a little, then add this step's correct escalations and its share of the need."""
+    keep = jnp.exp(-1.0 / params.window_steps)
+    return state._replace(
+        correct=state.correct * keep + correct,
+        unserved=state.unserved * keep + params.denominators - correct,
+    )
+
+
+def _update_dual(params: EquityParams, state: EquityState, correct: jax.Array) -> EquityState:
+    weighted = (correct * relative_need_weights(params.denominators))[:N_KNOWN_STRATA]
+    coverage = rolling_coverage(state)[:N_KNOWN_STRATA]
+    is_beyond = jnp.abs(coverage - coverage.mean()) >= params.target_gap / 2.0
+    moved = state.prices[:N_KNOWN_STRATA] + params.step_size * is_beyond * (
+        weighted.mean() - weighted
+    )
+    centred = jnp.clip(moved - moved.mean(), -params.price_cap, params.price_cap)
+    return count_step(params, state, correct)._replace(prices=jnp.append(centred, jnp.float32(0.0)))
+
+
+def _reward_dual(params: EquityParams, state: EquityState, credit: jax.Array) -> jax.Array:
+    return jnp.dot(state.prices * relative_need_weights(params.denominators), credit)
+
+
+def _feature_dual(params: EquityParams, state: EquityState, stratum: jax.Array) -> jax.Array:
+    return FEATURE_SCALE * state.prices[stratum] * params.is_visible
+
+
+MODES: dict[str, EquityMode] = {"dual": EquityMode(_update_dual, _reward_dual, _feature_dual)}
+"""Forms of the equity term by name."""
+
+
+def get_mode(name: str) -> EquityMode:
+    """Look up a form of the equity term, or say which there are."""
+    if name not in MODES:
+        raise unknown_name("equity mode", name, MODES)
+    return MODES[name]

@@ -1,0 +1,149 @@
+"""The harness: time limits, automatic reset, the equity term and the observation.
+
+A domain says what an action does; the harness says when an episode is cut off, starts the next
+one, fills in the equity component of the reward, and shows the policy the features of its set
+followed by the coverage feature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from parity311.mdp.contract import COVERAGE_FEATURE, EQUITY, N_REWARDS, Domain, Tally
+from parity311.mdp.equity import (
+    EquityMode,
+    EquityParams,
+    EquityState,
+    equity_params,
+    get_mode,
+    initial_equity,
+)
+
+
+class Running(NamedTuple):
+    """An episode in progress; the equity part outlives it."""
+
+    state: Any
+    equity: EquityState
+    n_steps: jax.Array
+    """() int32 steps taken in this episode"""
+
+
+class Step(NamedTuple):
+    """One step: what to continue from, what was earned, and whether an episode ended."""
+
+    running: Running
+    observation: jax.Array
+    """(n_features,) to act on next: the new episode's first where one ended"""
+    reward: jax.Array
+    """(4,) what the action saved, equity included"""
+    terminated: jax.Array
+    """() bool: the process ended; there is no future to value"""
+    truncated: jax.Array
+    """() bool: time ran out; the future is only cut off"""
+    final_observation: jax.Array
+    """(n_features,) what the action led to, before any reset"""
+    tally: Tally
+
+
+@dataclass(frozen=True)
+class Harness:
+    """A domain with the choices a policy is trained and judged under; hashable, hence static."""
+
+    domain: Domain
+    observation_set: str = ""
+    """Name of the features a policy sees; the domain's default if empty"""
+    equity_mode: str = "dual"
+    max_steps: int = 0
+    """Steps until an episode is truncated; the domain's own if zero"""
+
+    @property
+    def observation_names(self) -> tuple[str, ...]:
+        """What a policy sees, in order; the coverage feature is always last."""
+        chosen = self.observation_set or self.domain.default_observation_set
+        indices = self.domain.observation_indices(chosen)
+        return (*(self.domain.observation_names[i] for i in indices), COVERAGE_FEATURE)
+
+    @property
+    def n_features(self) -> int:
+        """Length of an observation."""
+        return len(self.observation_names)
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions."""
+        return len(self.domain.actions)
+
+    @property
+    def horizon(self) -> int:
+        """Steps until an episode is truncated."""
+        return self.max_steps or self.domain.max_steps
+
+    @property
+    def _mode(self) -> EquityMode:
+        return get_mode(self.equity_mode)
+
+    def equity_params(self, params: Any, **options: Any) -> EquityParams:
+        """Equity parameters from a domain's (estimated) params; options as `equity_params`."""
+        play = self.domain.play
+        settings = {"step_size": self.domain.price_step, **options}
+        return equity_params(
+            play.need_per_step(params), steps_per_day=play.steps_per_day(params), **settings
+        )
+
+    def reset(
+        self, key: jax.Array, params: Any, equity: EquityParams, prices: jax.Array | None = None
+    ) -> tuple[Running, jax.Array]:
+        """Start an episode, with these coverage prices (zero if not given)."""
+        state = self.domain.play.initial_state(key, params)
+        running = Running(state, initial_equity(equity, prices), jnp.int32(0))
+        return running, self.observe(params, equity, running)
+
+    def observe(self, params: Any, equity: EquityParams, running: Running) -> jax.Array:
+        """What the policy sees, (n_features,)."""
+        play = self.domain.play
+        chosen = self.observation_set or self.domain.default_observation_set
+        indices = jnp.array(self.domain.observation_indices(chosen))
+        features = play.observe(params, running.state)[indices]
+        stratum = play.current_stratum(params, running.state)
+        coverage = self._mode.feature(equity, running.equity, stratum)
+        return jnp.append(features, coverage)
+
+    def step(
+        self,
+        key: jax.Array,
+        params: Any,
+        equity: EquityParams,
+        running: Running,
+        action: jax.Array,
+    ) -> Step:
+        """Take one action; where the episode ends, the next one has already begun."""
+        play = self.domain.play
+        key_transition, key_reset = jax.random.split(key)
+        prices = running.equity.prices
+        moved = play.transition(key_transition, params, running.state, action, prices)
+        paid = self._mode.reward(equity, running.equity, moved.credit)
+        reward = jnp.where(jnp.arange(N_REWARDS) == EQUITY, paid, moved.reward)
+        counted = self._mode.update(equity, running.equity, moved.tally.correct)
+        n_steps = running.n_steps + 1
+        arrived = Running(moved.state, counted, n_steps)
+        truncated = (n_steps >= self.horizon) & ~moved.terminated
+        is_over = moved.terminated | truncated
+        fresh = play.initial_state(key_reset, params)
+        state = jax.tree.map(lambda new, old: jnp.where(is_over, new, old), fresh, moved.state)
+        going_on = Running(state, counted, jnp.where(is_over, 0, n_steps))
+        final_observation = self.observe(params, equity, arrived)
+        observation = jnp.where(is_over, self.observe(params, equity, going_on), final_observation)
+        return Step(
+            going_on,
+            observation,
+            reward,
+            moved.terminated,
+            truncated,
+            final_observation,
+            moved.tally,
+        )

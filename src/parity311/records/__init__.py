@@ -1,0 +1,1 @@
+"""The canonical tables: schema, validation, storage, point-in-time features."""

@@ -1,0 +1,53 @@
+"""The truth of a synthetic city: what really happened, reported or not.
+
+Only the city, a domain's ``truth``, evaluation and tests may import this module; a test keeps
+everything that trains away from it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parity311.errors import RecordsError
+from parity311.records.store import read_manifest
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Tables ``incidents`` and ``reports`` (a file a domain), ``reporting``, and the parameters."""
+
+    folder: Path
+
+    def table(self, name: str, domain: str | None = None) -> pa.Table:
+        """Read one truth table."""
+        path = self.folder / (f"{name}.parquet" if domain is None else f"{name}/{domain}.parquet")
+        if not path.is_file():
+            raise RecordsError(
+                f"There is no truth table {path.relative_to(self.folder)} in {self.folder}; only a "
+                "synthetic city knows its truth, build one with `parity311 city build`."
+            )
+        return pq.read_table(path)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Every parameter of the generator with unit and source."""
+        return json.loads((self.folder / "parameters.json").read_text())
+
+
+def open_truth(city: str | Path) -> Truth:
+    """Open the truth of the synthetic city in this folder."""
+    city = Path(city)
+    read_manifest(city)
+    folder = city / "truth"
+    if not folder.is_dir():
+        raise RecordsError(
+            f"{city} holds records without a known truth; only a synthetic city has one. Build one "
+            "with `parity311 city build`."
+        )
+    return Truth(folder)

@@ -1,0 +1,1 @@
+"""From reports to estimated incidents, with intervals."""

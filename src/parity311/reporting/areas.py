@@ -1,0 +1,129 @@
+"""The areas an estimate is made for: who lives there, and which areas touch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from parity311.errors import InputError
+from parity311.records.store import Records
+
+SHARES = (
+    "share_white",
+    "share_black",
+    "share_hispanic",
+    "share_asian",
+    "share_renter",
+    "share_bachelors",
+    "share_limited_english",
+)
+COVARIATES = (
+    "log_income",
+    "share_white",
+    "share_black",
+    "share_hispanic",
+    "share_renter",
+    "share_bachelors",
+    "share_limited_english",
+)
+"""Covariates of the reporting rate by default: those whose slopes the reporting studies give."""
+
+
+@dataclass(frozen=True)
+class Areas:
+    """Tracts (or any other areas) as arrays of length n_areas; unpublished values are NaN."""
+
+    geoid: np.ndarray
+    borough: np.ndarray
+    households: np.ndarray
+    income_quintile: np.ndarray
+    """1 … 5; 0 where income is not published."""
+    covariates: dict[str, np.ndarray]
+    edges: np.ndarray
+    """(n_edges, 2) pairs of indices of neighbouring areas, each pair once."""
+
+    @property
+    def n_areas(self) -> int:
+        """Number of areas."""
+        return len(self.geoid)
+
+    def design(self, names: tuple[str, ...] = COVARIATES) -> tuple[np.ndarray, np.ndarray]:
+        """Standardise covariates; a missing value becomes the mean and is counted.
+
+        Returns
+        -------
+        (n_areas, n_covariates) with mean 0 and variance 1 over areas (household-weighted), and the
+        number of covariates missing in each area.
+        """
+        n_missing = np.zeros(self.n_areas, dtype=np.int64)
+        columns = []
+        weight = np.maximum(self.households, 1.0)
+        for name in names:
+            if name not in self.covariates:
+                raise InputError(
+                    f"There is no covariate {name!r}; the areas have "
+                    f"{', '.join(self.covariates) or 'none'}. Choose among those."
+                )
+            values = self.covariates[name]
+            known = np.isfinite(values)
+            n_missing += ~known
+            if not known.any():
+                continue
+            mean = np.average(values[known], weights=weight[known])
+            spread = np.sqrt(np.average((values[known] - mean) ** 2, weights=weight[known]))
+            if spread > 0:
+                columns.append(np.where(known, (values - mean) / spread, 0.0))
+        design = np.column_stack(columns) if columns else np.zeros((self.n_areas, 0))
+        return design, n_missing
+
+
+def areas_from_records(records: Records) -> Areas:
+    """Read the tracts of a records folder."""
+    return areas_from_tracts(records.table("tracts"))
+
+
+def areas_from_tracts(table: pa.Table) -> Areas:
+    """Turn the canonical tracts table into arrays."""
+    geoid = np.asarray(table["geoid"].to_pylist(), dtype=object)
+    income = _floats(table["median_income"])
+    covariates = {name: _floats(table[name]) for name in SHARES}
+    covariates["log_income"] = np.log(np.where(income > 0, income, np.nan))
+    return Areas(
+        geoid=geoid,
+        borough=np.asarray(table["borough"].to_pylist(), dtype=object),
+        households=_floats(table["households"]),
+        income_quintile=_floats(table["income_quintile"]).astype(np.int64),
+        covariates=covariates,
+        edges=edges_from_neighbours(geoid, table["neighbours"].to_pylist()),
+    )
+
+
+def areas_from_names(names: np.ndarray) -> Areas:
+    """Areas known by name only: no covariates, no neighbours, equal households."""
+    n = len(names)
+    return Areas(
+        geoid=np.asarray(names, dtype=object),
+        borough=np.full(n, "", dtype=object),
+        households=np.ones(n),
+        income_quintile=np.zeros(n, dtype=np.int64),
+        covariates={},
+        edges=np.zeros((0, 2), dtype=np.int64),
+    )
+
+
+def edges_from_neighbours(geoid: np.ndarray, neighbours: list[list[str]]) -> np.ndarray:
+    """Pairs of indices, each once; a neighbour outside the table is left out."""
+    place = {name: index for index, name in enumerate(geoid)}
+    pairs = {
+        (min(index, place[name]), max(index, place[name]))
+        for index, names in enumerate(neighbours)
+        for name in names or ()
+        if name in place and place[name] != index
+    }
+    return np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
+
+
+def _floats(column: pa.ChunkedArray) -> np.ndarray:
+    return column.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64)

@@ -1,0 +1,73 @@
+"""One signature for every estimator: reported incidents in, estimated incidents out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from parity311.errors import EstimationError, unknown_name
+from parity311.reporting.areas import Areas
+from parity311.reporting.as_published import as_published
+from parity311.reporting.counts import geometric, lower_bound, raw, zero_truncated
+from parity311.reporting.exposure_rate import exposure_rate, exposure_rate_mixed
+from parity311.reporting.incidents import Estimate
+from parity311.reporting.settings import Settings
+from parity311.reporting.table import ReportTable
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """An estimator by name: a pure function of table, areas and settings."""
+
+    name: str
+    meaning: str
+    compute: Callable[[ReportTable, Areas, Settings], Estimate]
+    uses_lifetime: bool = False
+
+
+LISTED = (
+    Estimator(
+        "exposure_rate",
+        "rate of further reports while open, with a lifetime law (default)",
+        exposure_rate,
+        uses_lifetime=True,
+    ),
+    Estimator(
+        "exposure_rate_mixed",
+        "the same where reporting varies between incidents of one place",
+        exposure_rate_mixed,
+        uses_lifetime=True,
+    ),
+    Estimator("zero_truncated", "Poisson reports per incident, no exposure", zero_truncated),
+    Estimator("geometric", "geometric reports per incident, no exposure", geometric),
+    Estimator("lower_bound", "Chao1: at least this many incidents", lower_bound),
+    Estimator(
+        "as_published",
+        "the paper's 1 - D/C, its proxy and its clip; inverted, for comparison only",
+        as_published,
+    ),
+    Estimator("raw", "complaints counted as they are", raw),
+)
+ESTIMATORS = {estimator.name: estimator for estimator in LISTED}
+
+
+def estimate(
+    table: ReportTable, areas: Areas, *, estimator: str = "exposure_rate", **settings
+) -> Estimate:
+    """Estimate incidents per area and window from reported incidents.
+
+    Parameters
+    ----------
+    estimator
+        A name of `ESTIMATORS`.
+    settings
+        Fields of `Settings`: lifetime, n_draws, seed, covariates, closing_covariates, inspections.
+    """
+    if estimator not in ESTIMATORS:
+        raise unknown_name("estimator", estimator, ESTIMATORS)
+    if table.n_incidents == 0:
+        raise EstimationError(
+            f"There is no reported incident from {table.date_from} to {table.date_to}; widen the "
+            "dates."
+        )
+    return ESTIMATORS[estimator].compute(table, areas, Settings(**settings))

@@ -1,0 +1,280 @@
+"""From reported incidents and P(reported) to all incidents, with what remains unknown.
+
+If incidents of an area arrive at rate m and each is reported with probability p, the unreported
+ones are Poisson with mean m(1 − p), independent of the R reported ones given m. Seen from R alone
+they are negative binomial with mean R(1 − p)/p. Pooling m over similar areas, m ~ Gamma(a, mean),
+gives (a + R)(1 − p)/(a/mean + p): a number for an area with no report as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date
+
+import numpy as np
+
+from parity311.reporting.areas import Areas
+from parity311.reporting.table import WINDOW_DAYS, ReportTable
+
+INTERVAL = (5.0, 95.0)
+"""Percentiles of every interval, as the paper's bootstrap has them: 90 %."""
+NO_REPORTS = "no report in the whole period: pooled from areas of the same income quintile"
+NOT_PUBLISHED = "covariates not published: set to the mean"
+
+
+UNCORRECTED = "no report in the whole period: this estimator says 0, which is no finding"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Estimated incidents per area and window under one estimator."""
+
+    estimator: str
+    assumption: str
+    """What was assumed, in words; printed with every number."""
+    geoid: np.ndarray
+    date_from: date
+    date_to: date
+    rate_per_day: np.ndarray
+    """(n_areas,) reports a day per open incident; NaN where the estimator has no rate."""
+    rate_se: np.ndarray
+    reported_share: np.ndarray
+    """(n_areas,) P(reported); NaN where the estimator has none."""
+    reported_share_se: np.ndarray
+    incidents: np.ndarray
+    """(n_areas, n_windows) estimated incidents."""
+    incidents_se: np.ndarray
+    cell_area: np.ndarray
+    """(n_cells,) area of every cell of the draws."""
+    cell_counts: np.ndarray
+    """(n_cells, n_windows) what is multiplied: reported incidents, or reports."""
+    factors: np.ndarray
+    """(n_cells,) what it is multiplied by: one over P(reported)."""
+    factor_draws: np.ndarray
+    """(n_draws, n_cells) joint draws of the factors."""
+    counts_unreported: bool
+    """Whether draws add the chance by which unreported incidents vary given the factor."""
+    pooled_unreported: np.ndarray
+    """(n_areas,) incidents nobody reported, over the whole period, pooled over similar areas."""
+    pooled_shape: float
+    reason: np.ndarray
+    """(n_areas,) why a number is pooled or missing; empty where it is neither."""
+    details: dict[str, float] = field(default_factory=dict)
+    """Fitted quantities worth printing: mean lifetime, silent share, spread over areas …"""
+
+    @property
+    def n_windows(self) -> int:
+        """Number of windows."""
+        return self.incidents.shape[1]
+
+    @property
+    def windows_28d(self) -> float:
+        """Length of the period in windows of 28 days."""
+        return (self.date_to - self.date_from).days / WINDOW_DAYS
+
+    def area_draws(self, rng: np.random.Generator) -> np.ndarray:
+        """(n_draws, n_areas) joint draws of the incidents of every area over the whole period."""
+        counts = self.cell_counts.sum(axis=1)
+        n_areas = len(self.geoid)
+        reported = np.bincount(self.cell_area, counts, minlength=n_areas)
+        out = np.empty((len(self.factor_draws), n_areas))
+        plain = np.bincount(self.cell_area, counts * self.factors, minlength=n_areas) - reported
+        for draw, factor in zip(out, self.factor_draws, strict=True):
+            total = np.bincount(self.cell_area, counts * factor, minlength=n_areas)
+            draw[:] = total
+            if self.counts_unreported:
+                scale = np.divide(
+                    total - reported, plain, out=np.ones(n_areas), where=np.abs(plain) > 1e-12
+                )
+                mean = np.maximum(self.pooled_unreported * scale, 0.0)
+                shape = reported + self.pooled_shape
+                draw[:] = reported + rng.poisson(rng.gamma(shape, mean / shape))
+        return out
+
+
+@dataclass(frozen=True)
+class Unreported:
+    """Incidents nobody reported, by area and window, pooled over areas."""
+
+    mean: np.ndarray
+    """(n_areas, n_windows)"""
+    variance: np.ndarray
+    """(n_areas, n_windows) given P(reported)"""
+    total_mean: np.ndarray
+    """(n_areas,) the same for the whole period at once"""
+    total_shape: float
+
+
+def infer_unreported(
+    reported: np.ndarray, share: np.ndarray, plain_total: np.ndarray, areas: Areas
+) -> Unreported:
+    """Estimate the incidents nobody reported, per area and window, pooled within income groups.
+
+    Parameters
+    ----------
+    reported
+        (n_areas, n_windows) reported incidents R.
+    share
+        (n_areas,) P(reported) as it applies to an area's incidents.
+    plain_total
+        (n_areas,) Σ (1/p − 1) over the area's reported incidents: the plain, unpooled estimate.
+
+    Notes
+    -----
+    Pooling changes how unreported incidents are spread over areas, not their total: within every
+    income group and window the total is that of R(1 − p)/p.
+    """
+    plain = np.where(
+        reported.sum(axis=1, keepdims=True) > 0,
+        reported * (plain_total / np.maximum(reported.sum(axis=1), 1.0))[:, None],
+        0.0,
+    )
+    expected, expected_total = _expected_reported(reported, share, areas)
+    shape = _gamma_shape(reported, expected)
+    total_shape = _gamma_shape(reported.sum(axis=1), expected_total)
+    mean = (shape + reported) * (1.0 - share)[:, None] / _denominator(shape, expected, share)
+    variance = mean * (1.0 + mean / (shape + reported))
+    all_reported = reported.sum(axis=1)
+    total_mean = (total_shape + all_reported) * (1.0 - share)
+    total_mean = total_mean / _denominator(total_shape, expected_total, share)
+    for group in np.unique(areas.income_quintile):
+        member = areas.income_quintile == group
+        have, want = mean[member].sum(axis=0), plain[member].sum(axis=0)
+        factor = np.where(want > 0, want / np.maximum(have, 1e-300), 1.0)
+        mean[member] *= factor
+        variance[member] *= factor**2
+        have_total, want_total = total_mean[member].sum(), plain[member].sum()
+        total_mean[member] *= want_total / have_total if want_total > 0 else 1.0
+    return Unreported(mean, variance, total_mean, total_shape)
+
+
+def _denominator(shape: float, expected: np.ndarray, share: np.ndarray) -> np.ndarray:
+    share = share.reshape(-1, *([1] * (expected.ndim - 1)))
+    return shape * share / np.maximum(expected, 1e-12) + share
+
+
+def _expected_reported(
+    reported: np.ndarray, share: np.ndarray, areas: Areas
+) -> tuple[np.ndarray, np.ndarray]:
+    """Reported incidents expected from households, P(reported) and the income group."""
+    exposure = np.maximum(areas.households, 1.0) * share
+    expected = np.empty_like(reported)
+    everyone = reported.sum(axis=0) / exposure.sum()
+    for group in np.unique(areas.income_quintile):
+        member = areas.income_quintile == group
+        total = reported[member].sum(axis=0)
+        # Half an incident at the city's rate keeps a group with none from a silent zero.
+        rate = (total + 0.5) / (exposure[member].sum() + 0.5 / np.maximum(everyone, 1e-12))
+        expected[member] = exposure[member, None] * rate[None, :]
+    return expected, expected.sum(axis=1)
+
+
+def _gamma_shape(reported: np.ndarray, expected: np.ndarray) -> float:
+    """Shape a of the Gamma spread of incident rates, by moments: Var R = E + E²/a."""
+    excess = float(np.sum((reported - expected) ** 2 - expected))
+    square = float(np.sum(expected**2))
+    return float(np.clip(square / excess if excess > 0 else 100.0, 0.05, 100.0))
+
+
+def estimate_from_shares(
+    estimator: str,
+    assumption: str,
+    table: ReportTable,
+    areas: Areas,
+    *,
+    rate: tuple[np.ndarray, np.ndarray],
+    share_draws: np.ndarray,
+    cell_area: np.ndarray,
+    row_cell: np.ndarray,
+    cell_share_draws: np.ndarray,
+    reason: np.ndarray,
+    details: dict[str, float],
+) -> Estimate:
+    """Assemble an `Estimate` from draws of P(reported) per area and per cell.
+
+    The factor of a cell is the mean of 1/p over draws, which is larger than one over the mean.
+    """
+    n_cells = len(cell_area)
+    flat = row_cell.astype(np.int64) * table.n_windows + table.window
+    cell_counts = np.bincount(flat, minlength=n_cells * table.n_windows).astype(np.float64)
+    cell_counts = cell_counts.reshape(n_cells, table.n_windows)
+    factor_draws = 1.0 / np.maximum(cell_share_draws, 1e-12)
+    factors = factor_draws.mean(axis=0)
+    in_cell = cell_counts.sum(axis=1)
+    reported = table.incidents_by_window()
+    n_reported = reported.sum(axis=1)
+    plain_total = np.bincount(cell_area, in_cell * (factors - 1.0), minlength=areas.n_areas)
+    average = 1.0 / (1.0 / np.maximum(share_draws, 1e-12)).mean(axis=0)
+    share = np.where(
+        n_reported > 0, n_reported / np.maximum(n_reported + plain_total, 1e-12), average
+    )
+    unreported = infer_unreported(reported, share, plain_total, areas)
+    relative = share_draws.std(axis=0) / np.maximum(share_draws.mean(axis=0), 1e-12)
+    # d(unreported)/d(log p) = −unreported/(1 − p): the parameters' share of the error.
+    slope = unreported.mean / np.maximum(1.0 - share, 1e-6)[:, None]
+    return Estimate(
+        estimator=estimator,
+        assumption=assumption,
+        geoid=areas.geoid,
+        date_from=table.date_from,
+        date_to=table.date_to,
+        rate_per_day=rate[0],
+        rate_se=rate[1],
+        reported_share=share,
+        reported_share_se=share_draws.std(axis=0),
+        incidents=reported + unreported.mean,
+        incidents_se=np.sqrt(unreported.variance + (slope * relative[:, None]) ** 2),
+        cell_area=cell_area,
+        cell_counts=cell_counts,
+        factors=factors,
+        factor_draws=factor_draws,
+        counts_unreported=True,
+        pooled_unreported=unreported.total_mean,
+        pooled_shape=unreported.total_shape,
+        reason=np.where((reason == "") & (n_reported == 0), NO_REPORTS, reason),
+        details=details,
+    )
+
+
+def estimate_from_factors(
+    estimator: str,
+    assumption: str,
+    table: ReportTable,
+    areas: Areas,
+    *,
+    counts: np.ndarray,
+    factors: np.ndarray,
+    factor_draws: np.ndarray,
+    share: np.ndarray,
+    cell_area: np.ndarray | None = None,
+) -> Estimate:
+    """Assemble an `Estimate` that multiplies counts by factors and claims nothing more."""
+    n_areas = areas.n_areas
+    cell_area = np.arange(n_areas) if cell_area is None else cell_area
+    spread = factor_draws.std(axis=0)
+    incidents, variance = np.zeros((2, n_areas, table.n_windows))
+    np.add.at(incidents, cell_area, counts * factors[:, None])
+    np.add.at(variance, cell_area, (counts * spread[:, None]) ** 2)
+    nothing = np.full(n_areas, np.nan)
+    silent = table.n_reports.sum(axis=1) == 0
+    return Estimate(
+        estimator=estimator,
+        assumption=assumption,
+        geoid=areas.geoid,
+        date_from=table.date_from,
+        date_to=table.date_to,
+        rate_per_day=nothing,
+        rate_se=nothing,
+        reported_share=share,
+        reported_share_se=nothing,
+        incidents=incidents,
+        incidents_se=np.sqrt(variance),
+        cell_area=cell_area,
+        cell_counts=counts,
+        factors=factors,
+        factor_draws=factor_draws,
+        counts_unreported=False,
+        pooled_unreported=np.zeros(n_areas),
+        pooled_shape=1.0,
+        reason=np.where(silent, UNCORRECTED, "").astype(object),
+    )

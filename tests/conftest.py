@@ -1,0 +1,128 @@
+"""Fixtures shared by every room of the suite."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from parity311.records.schema import TABLES
+from parity311.records.store import write_manifest, write_table, writing_folder
+
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real rows; tests that need it are skipped where it is absent."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip("real rows (../shared/data) are not on this machine")
+    return SHARED_DATA
+
+
+def table_of(name: str, rows: list[dict], **free_fields: pa.DataType) -> pa.Table:
+    """A canonical table from rows; columns a row does not give are null."""
+    fields = [pa.field(column.name, column.type) for column in TABLES[name].columns]
+    fields += [pa.field(field, type_) for field, type_ in free_fields.items()]
+    return pa.Table.from_pylist(rows, schema=pa.schema(fields))
+
+
+def tiny_tables() -> dict[str, pa.Table]:
+    """Two tracts, two buildings, forty heat complaints five days apart, closed ten days later."""
+    start = datetime(2024, 1, 1, 9)
+    tracts = [
+        {
+            "geoid": f"3600500000{i}",
+            "borough": "Bronx",
+            "community_board": 201,
+            "zip": "10451",
+            "longitude": -73.9,
+            "latitude": 40.8,
+            "neighbours": [f"3600500000{3 - i}"],
+            "population": 3000,
+            "households": 1000,
+            "median_income": 40_000.0 * i,
+            "income_quintile": i,
+            "median_year_built": 1940,
+        }
+        for i in (1, 2)
+    ]
+    buildings = [
+        {
+            "building_id": f"200000000{i}",
+            "tract": f"3600500000{i}",
+            "units": 20,
+            "year_built": 1930,
+            "boilers": 1,
+            "elevators": 0,
+        }
+        for i in (1, 2)
+    ]
+    complaints, outcomes, visits = [], [], []
+    rng = np.random.default_rng(0)
+    for number in range(40):
+        place = 1 + number % 2
+        received = start + timedelta(days=5 * number, hours=int(rng.integers(0, 8)))
+        found = "violation" if number % 4 == 0 else "no_violation"
+        complaints.append(
+            {
+                "complaint_id": f"c{number:03d}",
+                "incident_id": f"i{number:03d}",
+                "domain": "heat",
+                "category": "HEAT",
+                "severity": "B",
+                "received_at": received,
+                "tract": f"3600500000{place}",
+                "building_id": f"200000000{place}",
+                "channel": "PHONE",
+                "language": "en",
+            }
+        )
+        outcomes.append(
+            {
+                "complaint_id": f"c{number:03d}",
+                "closed_at": received + timedelta(days=10),
+                "disposition": "A8" if found == "violation" else "I2",
+                "disposition_class": found,
+                "first_visit_at": received + timedelta(days=9),
+                "n_visits": 1,
+            }
+        )
+        visits.append(
+            {
+                "visit_id": f"v{number:03d}",
+                "complaint_id": f"c{number:03d}",
+                "visited_at": received + timedelta(days=9),
+                "attempt": 1,
+                "result": found,
+                "propensity": 0.9,
+                "n_waiting": 3,
+                "n_slots": 2,
+            }
+        )
+    return {
+        "tracts": table_of("tracts", tracts),
+        "buildings": table_of("buildings", buildings),
+        "complaints": table_of("complaints", complaints),
+        "outcomes": table_of("outcomes", outcomes),
+        "visits": table_of("visits", visits),
+    }
+
+
+def write_folder(out: Path, tables: dict[str, pa.Table], **manifest: str) -> Path:
+    """Write canonical tables as a records folder of the one domain heat."""
+    with writing_folder(out) as folder:
+        for name, data in tables.items():
+            write_table(folder, name, data, "heat" if TABLES[name].by_domain else None)
+        details = {"date_from": "2024-01-01", "date_to": "2024-08-01", **manifest}
+        write_manifest(folder, "import", details)
+    return out
+
+
+@pytest.fixture
+def tiny_records(tmp_path: Path) -> Path:
+    """A small, valid records folder."""
+    return write_folder(tmp_path / "records", tiny_tables())
