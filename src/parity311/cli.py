@@ -15,7 +15,9 @@ from typing import Annotated, Any
 import typer
 
 from parity311 import __version__
+from parity311.audit.commands import audit_command
 from parity311.errors import Parity311Error
+from parity311.feeds.commands import fetch_app, records_app
 from parity311.reporting.commands import app as reporting_app
 
 app = typer.Typer(
@@ -27,8 +29,13 @@ app = typer.Typer(
 city_app = typer.Typer(
     help="Build and describe a synthetic city with known truth.", no_args_is_help=True
 )
+bench_app = typer.Typer(help="Measure speed and error rates, side by side.", no_args_is_help=True)
 app.add_typer(city_app, name="city")
+app.add_typer(fetch_app, name="fetch")
+app.add_typer(records_app, name="records")
 app.add_typer(reporting_app, name="reporting")
+app.add_typer(bench_app, name="bench")
+app.command("audit")(audit_command)
 
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same result, byte for byte.")]
@@ -57,9 +64,9 @@ def _options(
 
 def print_json(value: Any) -> None:
     """Print figures as strict JSON: what is not a number is null, never NaN."""
-    from parity311.runs.strict_json import dump_json
+    from parity311.runs.strict_json import to_json
 
-    typer.echo(dump_json(value))
+    typer.echo(to_json(value), nl=False)
 
 
 @city_app.command("build")
@@ -150,6 +157,41 @@ def run_command(
     from parity311.lifecycle.printing import print_comparison
 
     print_comparison(result)
+
+
+@bench_app.command("records")
+def bench_records_command(
+    rows: Annotated[int, typer.Option(help="Complaints to generate and import.")] = 1_000_000,
+    as_json: Json = False,
+) -> None:
+    """Import and features of 311 rows, against pandas."""
+    from parity311.feeds.benchmark import bench_records
+
+    _print_figures(bench_records(rows), as_json)
+
+
+@bench_app.command("audit")
+def bench_audit_command(as_json: Json = False) -> None:
+    """How often the audit errs, on simulated cities whose gap is known."""
+    from parity311.audit.benchmark import bench_audit
+
+    _print_figures(bench_audit(), as_json)
+
+
+@bench_app.command("shapley")
+def bench_shapley_command(as_json: Json = False) -> None:
+    """Exact Shapley values, against shap's exact explainer."""
+    from parity311.explain.benchmark import bench_shapley
+
+    _print_figures(bench_shapley(), as_json)
+
+
+def _print_figures(figures: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(figures)
+        return
+    for name, value in figures.items():
+        typer.echo(f"{name}: {value}")
 
 
 @app.command("domains")

@@ -6,6 +6,7 @@ allowed and what to do next. The command line prints the message and exits with 
     Parity311Error
     ├── InputError        an argument outside what is allowed
     ├── RecordsError      a records folder, table or row that cannot be read or is invalid
+    ├── FetchError        a server that does not answer, or not with what was asked for
     ├── RunError          a run folder that cannot be written, opened or rendered
     ├── EstimationError   too little or contradictory data for an estimate
     └── TrainingError     training cannot start or cannot go on
@@ -27,6 +28,10 @@ class InputError(Parity311Error):
 
 class RecordsError(Parity311Error):
     """A records folder, table or row that cannot be read, or is invalid."""
+
+
+class FetchError(Parity311Error):
+    """A server that does not answer, or not with what was asked for."""
 
 
 class RunError(Parity311Error):

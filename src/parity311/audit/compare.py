@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from parity311.audit.gap import (
     INSUFFICIENT,
     PASS,
     Gap,
     Ratio,
-    measure_gap,
-    measure_ratio,
+    gap_from_band,
     ratio_band,
+    ratio_from_band,
     simultaneous_band,
 )
 from parity311.audit.resample import RateDraws
@@ -47,7 +46,7 @@ def compare_strata(
     labels: tuple[str, ...],
     spec: AuditSpec,
     *,
-    compared: NDArray[np.bool_] | None = None,
+    compared: np.ndarray | None = None,
 ) -> Comparison:
     """Judge the strata that are large enough; one that is not turns PASS into INSUFFICIENT.
 
@@ -56,18 +55,13 @@ def compare_strata(
     """
     asked = np.ones(len(labels), bool) if compared is None else compared
     large = (rates.out_of >= spec.minimum_events) & (rates.n_tracts >= spec.minimum_tracts)
-    use = asked & large & np.isfinite(rates.rates)
+    use = asked & large & rates.is_known
     values = np.where(use, rates.rates, np.nan)
     half_event = 0.5 / np.maximum(rates.out_of, 0.5)
-    gap = measure_gap(values, rates.draws, tau=spec.tau, level=spec.level, n_tracts=rates.n_tracts)
-    ratio = measure_ratio(
-        values,
-        rates.draws,
-        floor=spec.smallest_ratio,
-        level=spec.level,
-        half_event=half_event,
-        n_tracts=rates.n_tracts,
-    )
+    gap_band = simultaneous_band(values, rates.draws, spec.level, rates.n_tracts)
+    log_band = ratio_band(values, rates.draws, spec.level, half_event, rates.n_tracts)
+    gap = gap_from_band(gap_band, values, spec.tau)
+    ratio = ratio_from_band(log_band, values, spec.smallest_ratio)
     total = rates.out_of[use].sum()
     mean_rate = float(rates.events[use].sum() / total) if total > 0 else float("nan")
     is_rare = mean_rate < spec.ratio_below
@@ -79,11 +73,7 @@ def compare_strata(
     elif left_out:
         reason = f"{reason}; {_too_small(left_out, spec)}"
     worst, best = _ends(values, labels, spec.polarity)
-    band = (
-        ratio_band(values, rates.draws, spec.level, half_event)
-        if is_rare
-        else simultaneous_band(values, rates.draws, spec.level)
-    )
+    band = log_band if is_rare else gap_band
     return Comparison(
         verdict=verdict,
         reason=reason,
@@ -106,9 +96,7 @@ def _too_small(left_out: tuple[str, ...], spec: AuditSpec) -> str:
     )
 
 
-def _ends(
-    values: NDArray[np.float64], labels: tuple[str, ...], polarity: str
-) -> tuple[str, str]:
+def _ends(values: np.ndarray, labels: tuple[str, ...], polarity: str) -> tuple[str, str]:
     if np.isfinite(values).sum() < 2:
         return "", ""
     low, high = labels[int(np.nanargmin(values))], labels[int(np.nanargmax(values))]

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from parity311.errors import InputError
@@ -49,11 +48,11 @@ class Ratio:
 class Band:
     """All pairwise differences of K values and one critical value for their band."""
 
-    pairs: NDArray[np.int64]
+    pairs: np.ndarray
     """(n_pairs, 2) indices of strata."""
-    difference: NDArray[np.float64]
-    error: NDArray[np.float64]
-    critical: NDArray[np.float64]
+    difference: np.ndarray
+    error: np.ndarray
+    critical: np.ndarray
     """(n_pairs,) multiples of the error: one joint value, wider where few tracts stand behind."""
     p_parity: float
     """Chance of a largest standardised difference as large as seen if all strata were equal."""
@@ -75,10 +74,10 @@ class Band:
 
 
 def simultaneous_band(
-    values: NDArray[np.floating],
-    draws: NDArray[np.floating],
+    values: np.ndarray,
+    draws: np.ndarray,
     level: float,
-    n_tracts: NDArray[np.integer] | None = None,
+    n_tracts: np.ndarray | None = None,
 ) -> Band | None:
     """Band of all pairwise differences of the strata that have data; None with fewer than two.
 
@@ -109,9 +108,7 @@ def simultaneous_band(
     return Band(pairs, difference, error, critical, float(p_parity))
 
 
-def _widen(
-    critical: NDArray[np.float64], variance: NDArray[np.float64], n_tracts: NDArray[np.integer]
-) -> NDArray[np.float64]:
+def _widen(critical: np.ndarray, variance: np.ndarray, n_tracts: np.ndarray) -> np.ndarray:
     """Student's multiple for the normal one, with Welch's degrees of freedom per pair (n, 2)."""
     above = (variance**2 / np.maximum(n_tracts - 1, 1)).sum(axis=1)
     total = variance.sum(axis=1)
@@ -120,12 +117,12 @@ def _widen(
 
 
 def measure_gap(
-    rates: NDArray[np.floating],
-    draws: NDArray[np.floating],
+    rates: np.ndarray,
+    draws: np.ndarray,
     *,
     tau: float = TAU,
     level: float = 0.95,
-    n_tracts: NDArray[np.integer] | None = None,
+    n_tracts: np.ndarray | None = None,
 ) -> Gap:
     """Bound the maximum gap over K strata and compare it with ``tau``.
 
@@ -142,7 +139,11 @@ def measure_gap(
     """
     if not 0.0 < tau < 1.0:
         raise InputError(f"tau is {tau}; it must lie between 0 and 1, 0.05 is usual.")
-    band = simultaneous_band(rates, draws, level, n_tracts)
+    return gap_from_band(simultaneous_band(rates, draws, level, n_tracts), rates, tau)
+
+
+def gap_from_band(band: Band | None, rates: np.ndarray, tau: float) -> Gap:
+    """The largest gap of a band of rates, judged against ``tau``."""
     if band is None:
         return Gap(np.nan, np.nan, np.nan, INSUFFICIENT, _too_few(rates))
     verdict, reason = _judge_gap(band.lower, band.upper, tau)
@@ -150,20 +151,24 @@ def measure_gap(
 
 
 def measure_ratio(
-    rates: NDArray[np.floating],
-    draws: NDArray[np.floating],
+    rates: np.ndarray,
+    draws: np.ndarray,
     *,
     floor: float,
     level: float = 0.95,
-    half_event: NDArray[np.floating] | None = None,
-    n_tracts: NDArray[np.integer] | None = None,
+    half_event: np.ndarray | None = None,
+    n_tracts: np.ndarray | None = None,
 ) -> Ratio:
     """Bound the smallest ratio of two strata's rates and compare it with ``floor``.
 
     ``half_event`` (K,) is the rate that half an event makes, put in place of a rate of zero, which
     has no logarithm.
     """
-    band = ratio_band(rates, draws, level, half_event, n_tracts)
+    return ratio_from_band(ratio_band(rates, draws, level, half_event, n_tracts), rates, floor)
+
+
+def ratio_from_band(band: Band | None, rates: np.ndarray, floor: float) -> Ratio:
+    """The smallest ratio of a band of log rates, judged against ``floor``."""
     if band is None:
         return Ratio(np.nan, np.nan, np.nan, INSUFFICIENT, _too_few(rates))
     known = rates[np.unique(band.pairs)]
@@ -174,19 +179,19 @@ def measure_ratio(
 
 
 def ratio_band(
-    rates: NDArray[np.floating],
-    draws: NDArray[np.floating],
+    rates: np.ndarray,
+    draws: np.ndarray,
     level: float,
-    half_event: NDArray[np.floating] | None = None,
-    n_tracts: NDArray[np.integer] | None = None,
+    half_event: np.ndarray | None = None,
+    n_tracts: np.ndarray | None = None,
 ) -> Band | None:
     """Band of all pairwise differences of log rates."""
-    positive = rates if half_event is None else np.where(rates > 0, rates, half_event)
+    positive = rates if half_event is None else np.where(rates == 0, half_event, rates)
     with np.errstate(divide="ignore", invalid="ignore"):
         return simultaneous_band(np.log(positive), np.log(draws), level, n_tracts)
 
 
-def _too_few(rates: NDArray[np.floating]) -> str:
+def _too_few(rates: np.ndarray) -> str:
     return f"{np.isfinite(rates).sum()} of {len(rates)} strata have data; a gap needs two"
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 
-def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
+def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
     """Adjusted p-values that control the chance of any false alarm (Holm 1979); NaN stays NaN."""
     values = np.asarray(p_values, dtype=float)
     adjusted = np.full(len(values), np.nan)
@@ -20,7 +19,7 @@ def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
     return adjusted
 
 
-def benjamini_hochberg(p_values: Sequence[float]) -> NDArray[np.float64]:
+def benjamini_hochberg(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
     """Adjusted p-values that control the share of false alarms (1995); NaN stays NaN."""
     values = np.asarray(p_values, dtype=float)
     adjusted = np.full(len(values), np.nan)
@@ -30,7 +29,7 @@ def benjamini_hochberg(p_values: Sequence[float]) -> NDArray[np.float64]:
     return adjusted
 
 
-def e_benjamini_hochberg(e_values: Sequence[float], level: float) -> NDArray[np.bool_]:
+def e_benjamini_hochberg(e_values: Sequence[float] | np.ndarray, level: float) -> np.ndarray:
     """Which of many e-values reject at this false discovery level (Wang and Ramdas 2022).
 
     Holds under any dependence and at any stopping time, so it joins monitors of several domains.

@@ -11,13 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 FEW_EVENTS = 10
 """Below this many events the spread over tracts says too little (at none, it is zero), and the
 draws come from Jeffreys' law of a count instead."""
-
-
 TINY = 1e-12
 """Keeps a widened draw positive, so that ratios have a logarithm."""
 
@@ -26,81 +23,136 @@ TINY = 1e-12
 class RateDraws:
     """Rates of K strata, estimated and drawn."""
 
-    rates: NDArray[np.float64]
+    rates: np.ndarray
     """(K,) estimate; NaN where a stratum has nothing to divide by."""
-    draws: NDArray[np.float64]
-    """(B, K) joint draws."""
-    events: NDArray[np.float64]
+    draws: np.ndarray
+    """(B, K) joint draws; NaN where a draw leaves nothing to divide by."""
+    events: np.ndarray
     """(K,) counted events."""
-    out_of: NDArray[np.float64]
+    out_of: np.ndarray
     """(K,) what they are divided by."""
-    n_tracts: NDArray[np.int64]
+    n_tracts: np.ndarray
     """(K,) tracts that contribute."""
 
     @property
-    def error(self) -> NDArray[np.float64]:
+    def error(self) -> np.ndarray:
         """(K,) standard errors."""
         return self.draws.std(axis=0, ddof=1)
 
-    def interval(self, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
         """(K,) lower and upper ends, one stratum at a time (not simultaneous)."""
         tail = (1 - level) / 2
         ends = np.quantile(self.draws, [tail, 1 - tail], axis=0)
         return ends[0], ends[1]
 
-    def design_effect(self) -> NDArray[np.float64]:
+    @property
+    def is_known(self) -> np.ndarray:
+        """(K,) whether a stratum has a rate in the estimate and in every draw."""
+        return np.isfinite(self.rates) & np.isfinite(self.draws).all(axis=0)
+
+    def design_effect(self) -> np.ndarray:
         """(K,) variance over tracts relative to independent rows; NaN where that has no meaning."""
-        plain = self.rates * (1 - self.rates) / self.out_of
         with np.errstate(divide="ignore", invalid="ignore"):
+            plain = self.rates * (1 - self.rates) / self.out_of
             return np.where(plain > 0, self.error**2 / plain, np.nan)
 
 
-def draw_weights(n_tracts: int, n_draws: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def draw_weights(n_tracts: int, n_draws: int, rng: np.random.Generator) -> np.ndarray:
     """(n_draws, n_tracts) exponential weights; one set serves every rate of an audit jointly."""
     return rng.standard_exponential((n_draws, n_tracts))
 
 
 def draw_rates(
-    served: NDArray[np.floating],
-    out_of: NDArray[np.floating],
-    weights: NDArray[np.float64],
+    served: np.ndarray,
+    out_of: np.ndarray,
+    weights: np.ndarray,
     rng: np.random.Generator,
-    *,
-    membership: NDArray[np.floating] | None = None,
 ) -> RateDraws:
-    """Rates per stratum with joint draws.
+    """Rates per stratum with joint draws, for counted denominators.
+
+    Parameters
+    ----------
+    served, out_of
+        (n_tracts, K) events of each tract in each stratum, and what they are divided by.
+    weights
+        (n_draws, n_tracts) from `draw_weights`.
+    """
+    return combine_draws(
+        served.sum(axis=0),
+        out_of.sum(axis=0),
+        weights @ served,
+        weights @ out_of,
+        (out_of > 0).sum(axis=0),
+        rng,
+    )
+
+
+def draw_rates_per_estimate(
+    served: np.ndarray,
+    estimates: np.ndarray,
+    membership: np.ndarray,
+    weights: np.ndarray,
+    rng: np.random.Generator,
+) -> RateDraws:
+    """Rates per stratum with joint draws, for a denominator that is itself estimated.
 
     Parameters
     ----------
     served
-        (n_tracts, K) events of each tract in each stratum.
-    out_of
-        (n_tracts, K) what they are divided by; or (n_draws, n_tracts) joint draws of an estimated
-        denominator per tract, with ``membership``.
-    weights
-        (n_draws, n_tracts) from `draw_weights`.
+        (n_tracts, K) events.
+    estimates
+        (n_draws, n_tracts) joint draws of the denominator, one for each resample.
     membership
-        (n_tracts, K) share of each tract that belongs to each stratum, for a denominator that is
-        known per tract only.
+        (n_tracts, K) one where a tract belongs to a stratum.
     """
-    if membership is None:
-        total, below = out_of.sum(axis=0), weights @ out_of
-        contributes = out_of > 0
-    else:
-        total = out_of.mean(axis=0) @ membership
-        below = (weights * out_of) @ membership
-        contributes = (membership > 0) & (out_of.mean(axis=0) > 0)[:, None]
-    events = served.sum(axis=0)
-    n_tracts = contributes.sum(axis=0)
+    middle = estimates.mean(axis=0)
+    return combine_draws(
+        served.sum(axis=0),
+        middle @ membership,
+        weights @ served,
+        (weights * estimates) @ membership,
+        ((membership > 0) & (middle > 0)[:, None]).sum(axis=0),
+        rng,
+        estimated_only=estimates @ membership,
+    )
+
+
+def combine_draws(
+    events: np.ndarray,
+    total: np.ndarray,
+    top: np.ndarray,
+    below: np.ndarray,
+    n_tracts: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    estimated_only: np.ndarray | None = None,
+) -> RateDraws:
+    """Divide drawn sums (B, K), widen for few tracts, and replace draws that rest on few events.
+
+    ``estimated_only`` (B, K) are draws of the denominator without resampled tracts.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         rates = np.where(total > 0, events / total, np.nan)
-        draws = np.where(total > 0, (weights @ served) / below, np.nan)
+        draws = np.where((total > 0) & (below > 0), top / below, np.nan)
     # The spread of m exponentially weighted tracts is short by (m - 1) / (m + 1).
     widen = np.sqrt((n_tracts + 1) / np.maximum(n_tracts - 1, 1))
     middle = draws.mean(axis=0)
     draws = np.maximum(middle + widen * (draws - middle), TINY)
     for k in np.flatnonzero((total > 0) & (events < FEW_EVENTS)):
-        counts = rng.standard_gamma(events[k] + 0.5, len(weights))
-        # A known denominator does not vary; an estimated one carries its own draws.
-        draws[:, k] = counts / (total[k] if membership is None else out_of @ membership[:, k])
-    return RateDraws(rates, draws, events.astype(float), total.astype(float), n_tracts)
+        counts = rng.standard_gamma(events[k] + 0.5, len(draws))
+        out_of = np.full(len(draws), total[k]) if estimated_only is None else estimated_only[:, k]
+        draws[:, k] = np.divide(counts, out_of, out=np.full(len(draws), np.nan), where=out_of > 0)
+    return RateDraws(
+        rates, draws, np.asarray(events, float), np.asarray(total, float), np.asarray(n_tracts)
+    )
+
+
+def sum_by(
+    tract: np.ndarray,
+    group: np.ndarray,
+    values: np.ndarray,
+    shape: tuple[int, int],
+) -> np.ndarray:
+    """Sum values into a (n_tracts, n_groups) matrix."""
+    flat = np.bincount(tract * shape[1] + group, weights=values, minlength=shape[0] * shape[1])
+    return flat.reshape(shape)

@@ -6,10 +6,9 @@ the same statistic with its spread measured over tracts, and that one counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 MIN_TRACTS = 5
@@ -18,7 +17,7 @@ MAX_ITERATIONS = 50
 TOLERANCE = 1e-10
 """Newton steps of the logistic fit stop below this relative change."""
 LARGEST_LOG_ODDS = 12.0
-"""Coefficients beyond this mean that a cell is all served or none: the fit has no finite optimum."""
+"""Coefficients beyond this mean that a layer is all served or none: no finite odds fit it."""
 
 
 @dataclass(frozen=True)
@@ -42,28 +41,17 @@ def no_test(name: str, reason: str) -> TrendTest:
     return TrendTest(name, np.nan, np.nan, np.nan, np.nan, np.nan, reason)
 
 
-def cochran_armitage(
-    served: NDArray[np.floating], cases: NDArray[np.floating], scores: NDArray[np.floating]
-) -> TrendTest:
-    """Crude trend of K proportions, rows taken as independent (Armitage 1955).
+def cochran_armitage(served: np.ndarray, cases: np.ndarray, scores: np.ndarray) -> TrendTest:
+    """Crude trend of K proportions, rows taken as independent (Cochran 1954, Armitage 1955).
 
-    ``served``, ``cases`` and ``scores`` are (K,). The variance is binomial (N, not N − 1).
+    ``served``, ``cases`` and ``scores`` are (K,). With the variance given both margins (N − 1),
+    which makes it Mantel's test of one layer.
     """
-    name = "Cochran–Armitage"
-    total = cases.sum()
-    rate = served.sum() / total if total > 0 else np.nan
-    centred = scores - (cases @ scores) / total if total > 0 else scores
-    spread = (cases * centred**2).sum() if total > 0 else 0.0
-    variance = rate * (1 - rate) * spread
-    if not variance > 0:
-        return no_test(name, _no_variation(rate, spread))
-    score = served @ centred
-    return _z_test(name, score, variance, spread)
+    test = mantel_extension(served[:, None], cases[:, None], scores)
+    return replace(test, name="Cochran–Armitage")
 
 
-def mantel_extension(
-    served: NDArray[np.floating], cases: NDArray[np.floating], scores: NDArray[np.floating]
-) -> TrendTest:
+def mantel_extension(served: np.ndarray, cases: np.ndarray, scores: np.ndarray) -> TrendTest:
     """Trend within layers of severity, rows taken as independent (Mantel 1963).
 
     ``served`` and ``cases`` are (K strata, S layers), ``scores`` (K,).
@@ -86,9 +74,7 @@ def mantel_extension(
     return _z_test(name, score, variance, spread)
 
 
-def tract_trend(
-    served: NDArray[np.floating], cases: NDArray[np.floating], scores: NDArray[np.floating]
-) -> TrendTest:
+def tract_trend(served: np.ndarray, cases: np.ndarray, scores: np.ndarray) -> TrendTest:
     """The same score as Mantel's, with its spread measured over tracts.
 
     Parameters
@@ -118,10 +104,10 @@ def tract_trend(
 
 
 def logistic_trend(
-    served: NDArray[np.floating],
-    cases: NDArray[np.floating],
-    design: NDArray[np.floating],
-    tract: NDArray[np.integer],
+    served: np.ndarray,
+    cases: np.ndarray,
+    design: np.ndarray,
+    tract: np.ndarray,
     *,
     name: str = "logistic regression",
     level: float = 0.95,
@@ -151,16 +137,16 @@ def logistic_trend(
 class LogisticFit:
     """Coefficients (p,) and their clustered covariance (p, p)."""
 
-    coefficients: NDArray[np.float64]
-    covariance: NDArray[np.float64]
+    coefficients: np.ndarray
+    covariance: np.ndarray
     n_clusters: int
 
 
 def fit_logistic(
-    served: NDArray[np.floating],
-    cases: NDArray[np.floating],
-    design: NDArray[np.floating],
-    cluster: NDArray[np.integer],
+    served: np.ndarray,
+    cases: np.ndarray,
+    design: np.ndarray,
+    cluster: np.ndarray,
 ) -> LogisticFit | str:
     """Newton's method on grouped binomial rows; the reason instead where no fit exists."""
     clusters, member = np.unique(cluster, return_inverse=True)
@@ -169,7 +155,8 @@ def fit_logistic(
     rate = served.sum() / cases.sum()
     if not 0 < rate < 1:
         return _no_variation(float(rate), 1.0)
-    if np.linalg.matrix_rank(design * np.sqrt(cases)[:, None]) < design.shape[1]:
+    weighted = design * np.sqrt(cases)[:, None]
+    if np.linalg.matrix_rank(weighted.T @ weighted) < design.shape[1]:
         return "the covariates do not vary apart from each other"
     beta = np.zeros(design.shape[1])
     for _ in range(MAX_ITERATIONS):
@@ -192,7 +179,7 @@ def fit_logistic(
     return LogisticFit(beta, covariance, len(clusters))
 
 
-def shape_test(fit: LogisticFit, columns: NDArray[np.integer]) -> tuple[float, float]:
+def shape_test(fit: LogisticFit, columns: np.ndarray) -> tuple[float, float]:
     """Wald test that all these coefficients are zero (quintile dummies: a non-monotone shape).
 
     Returns

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import expit, logit, ndtri
 
 from parity311.city.clock import to_date
 from parity311.city.incidents import IncidentModel, Incidents
@@ -142,7 +142,8 @@ class Agency:
         self.no_access_logit = logit(
             np.clip([entry.no_access for entry in categories], 1e-5, 1 - 1e-5)
         )
-        strictness = named_generator(seed, slug, "inspectors").standard_normal(service.n_inspectors)
+        # Scores at even quantiles: few inspectors, yet the same mean in every city.
+        strictness = ndtri((np.arange(service.n_inspectors) + 0.5) / service.n_inspectors)
         self.writing = expit(logit(service.writing) + service.strictness_sd * strictness)
         goes_on = named_generator(seed, slug, "answers").random(len(self.incidents.began))
         self.goes_on = goes_on < self.process.reporting.again_after_answer
@@ -171,6 +172,7 @@ class Agency:
             low, high = edges[day - first_day], edges[day - first_day + 1]
             n_kept = self._receive(generator, int(low), int(high))
             self._visit(generator, day)
+            self._drop_answered(int(low), int(high))
             self.recent[day % STAFFING_DAYS] = n_kept
             tick(day)
 
@@ -191,6 +193,12 @@ class Agency:
         self.report_case[index] = self.cases.n + rank[which]
         self._open(generator, index[first[order]])
         return int(heard.sum())
+
+    def _drop_answered(self, low: int, high: int) -> None:
+        """Take back the day's reports that would have come after a visit settled the matter."""
+        incident = self.reports.incident[low:high]
+        settled = self.reports.time[low:high] >= self.silent_from[incident]
+        self.report_case[low:high][settled] = -1
 
     def _open(self, generator: np.random.Generator, report: NDArray[np.int64]) -> None:
         """Open a case for each of these reports, in order of time."""
@@ -227,10 +235,9 @@ class Agency:
         lead = self.lead_median[category, code] * np.exp(
             self.lead_sd[category, code] * generator.standard_normal(len(case))
         )
-        today = np.floor(received)
-        # An emergency can be visited on its own day, anything else from the next.
-        day = np.where(code == 0, np.floor(received + lead), np.maximum(today + 1, received + lead))
-        self._put_on_list(case, np.floor(day).astype(np.int64))
+        if len(case) and to_date(int(received[0])).year == 2020:
+            lead = lead * self.process.service.lead_factor_2020
+        self._put_on_list(case, np.floor(received + lead).astype(np.int64))
 
     def _put_on_list(self, case: NDArray[np.int64], day: NDArray[np.int64]) -> None:
         if not len(case):

@@ -18,7 +18,7 @@ EPOCH = date(2001, 1, 1)
 """A Monday, before any record."""
 
 _MICROSECONDS_PER_DAY = 86_400_000_000
-_WEATHER_START = date(2015, 1, 1)
+_WEATHER_START = date(2006, 1, 1)
 _NORMAL_F = 56.0
 _NORMAL_COSINE_F = -22.6
 _NORMAL_SINE_F = -9.9
@@ -106,7 +106,7 @@ class Weather:
 
 
 def draw_weather(seed: int, last: date) -> Weather:
-    """Draw the weather from 2015 to a last day; a later last day only appends to it."""
+    """Draw the weather from 2006 to a last day; a later last day only appends to it."""
     first, n_days = day_number(_WEATHER_START), max((last - _WEATHER_START).days + 1, 1)
     angle = 2.0 * np.pi * (np.arange(n_days) + 1.0) / 365.25
     normal = _NORMAL_F + _NORMAL_COSINE_F * np.cos(angle) + _NORMAL_SINE_F * np.sin(angle)

@@ -72,7 +72,7 @@ class IncidentModel:
         exposure = np.asarray(getattr(buildings, places.exposure), dtype=np.float64)
         exposure = np.maximum(exposure - places.exposure_offset, 0.0)
         own = exposure**places.exposure_power * np.exp(places.building_sd * self.frailty)
-        inside = np.bincount(buildings.tract, own, self.setting.tracts.n)
+        inside = np.asarray(np.bincount(buildings.tract, own, self.setting.tracts.n), np.float64)
         factors = self._tract_factors(inside)
         weights = own * factors[buildings.tract]
         return weights / weights.sum()
@@ -113,10 +113,9 @@ class IncidentModel:
         tracts, rates = self.setting.tracts, self.process.places.quintile_rates
         renters = tracts.households * np.nan_to_num(tracts.share_renter)
         group = tracts.income_quintile.astype(np.int64) - 1
-        target = np.asarray(rates) * np.bincount(
-            np.maximum(group, 0), np.where(group >= 0, renters, 0.0), 5
-        )
-        return group, target
+        known = np.where(group >= 0, renters, 0.0)
+        totals = np.asarray(np.bincount(np.maximum(group, 0), known, 5), np.float64)
+        return group, np.asarray(rates, np.float64) * totals
 
     def year_weights(self, year: int) -> NDArray[np.float64]:
         """Expected incidents of each building in one year, relative to the city's average year."""
@@ -128,9 +127,7 @@ class IncidentModel:
         """The same in one month, cumulated over buildings: a bad spell lasts for weeks."""
         return np.cumsum(self._vary(of_year, self.process.places.month_sd, year, month))
 
-    def _vary(
-        self, weights: NDArray[np.float64], sd: float, *period: int
-    ) -> NDArray[np.float64]:
+    def _vary(self, weights: NDArray[np.float64], sd: float, *period: int) -> NDArray[np.float64]:
         """Weights times a lognormal factor of mean one, drawn for each building and period."""
         if sd == 0.0:
             return weights

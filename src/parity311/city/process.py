@@ -128,6 +128,7 @@ class Service:
     closing: Annotated[Delay, "delay from the last visit to closing"]
     intake: Annotated[Delay, "delay to an administrative closing or referral"]
     retry: Annotated[Delay, "delay from a visit without access to the next"]
+    lead_factor_2020: Annotated[float, "factor on scheduling delays in 2020"] = 1.0
     max_attempts: Annotated[int, "visits without access before closing"] = 2
     expiry_days: Annotated[float, "days after which a case never visited is closed"] = 365.0
     scarce_expiry_days: Annotated[float, "the same where visits are scarce"] = 60.0
@@ -142,7 +143,9 @@ class Service:
     ended_no_access: Annotated[
         float, "log odds of no access added where the incident has ended"
     ] = 0.0
-    writing: Annotated[float, "chance that an inspector writes up what is actionable"] = 0.85
+    writing: Annotated[float, "chance that the median inspector writes up what is actionable"] = (
+        0.85
+    )
     strictness_sd: Annotated[float, "sd of its log odds between inspectors"] = 1.0
     n_inspectors: Annotated[int, "inspectors of the domain"] = 60
     callback_days: Annotated[
@@ -170,6 +173,8 @@ class ComplaintProcess:
     reporting: Reporting
     service: Service
     flags: tuple[Flag, ...] = ()
+    category_flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Intake fields that only restate the recorded category: name, and codes that set it."""
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -189,7 +194,6 @@ class FilingProcess:
     neglect_sd: Annotated[float, "sd of an owner's neglect (log odds of a defect)"]
     tract_sd: Annotated[float, "sd of log odds of a defect between tracts"]
     age_slope: Annotated[float, "log odds of a defect per 50 years of the building's age"]
-    filed_share: Annotated[float, "share of registered boilers filed in a year"]
     filed_neglect_slope: Annotated[float, "log odds of filing per sd of neglect"]
     filed_english_slope: Annotated[float, "log odds of filing per sd of limited English"]
     month_shares: Annotated[tuple[float, ...], "share of filings by month, January first"]

@@ -30,8 +30,8 @@ _ONLINE_BACHELORS_SLOPE = 0.45
 """Log odds of online or mobile per sd of the share with a degree (assumed)."""
 _OTHER_LANGUAGE_FACTOR = 0.8
 """Share of limited-English households that report in their language (assumed)."""
-_ERROR_SHARE = 0.03
-_ERROR_LIMITED_ENGLISH = 0.30
+_ERROR_SHARE = 0.02
+_ERROR_LIMITED_ENGLISH = 0.15
 """Chance that intake records the wrong category, at none and per unit share of limited English
 (assumed; the paper reports noisier records there without a figure)."""
 _CODE_NOISE_LIMITED_ENGLISH = 1.5
@@ -100,11 +100,18 @@ class ReportModel:
     @cached_property
     def code_thresholds(self) -> NDArray[np.float64]:
         """Hazard index plus noise above which the code is A, B, C, for the declared shares."""
-        hazard = self.process.hazard
-        weights = np.array([entry.share for entry in self.process.categories])
-        means = np.array([entry.hazard for entry in self.process.categories])
+        hazard, tilt = self.process.hazard, self.process.reporting.hazard_slope
+        table = self.process.categories
+        # Grave incidents are reported more often: among reports the index is tilted by the slope.
+        tilts = np.array([0.0 if entry.is_proactive else tilt for entry in table])
+        means = np.array([entry.hazard for entry in table])
+        weights = np.array([entry.share for entry in table]) * np.exp(tilts * means)
+        means = means + tilts
+        tracts = self.setting.tracts
+        limited = np.average(np.nan_to_num(tracts.share_limited_english), weights=tracts.households)
+        noise = hazard.code_noise_sd * (1.0 + _CODE_NOISE_LIMITED_ENGLISH * limited)
         grid = np.linspace(means.min() - 8.0, means.max() + 8.0, 8001)
-        sd = np.sqrt(1.0 + hazard.code_noise_sd**2)
+        sd = np.sqrt(1.0 + noise**2)
         above = 1.0 - (weights / weights.sum()) @ ndtr((grid - means[:, None]) / sd)
         return np.interp(-np.cumsum(hazard.code_shares)[:3], -above, grid)
 

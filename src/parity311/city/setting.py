@@ -7,6 +7,7 @@ from datetime import date
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from parity311.city.clock import Weather
@@ -57,6 +58,11 @@ class Setting:
         """Standard normal score per building of how badly it is kept, common to all domains."""
         generator = named_generator(self.seed, "neglect")
         return generator.standard_normal(self.buildings.n)
+
+    @cached_property
+    def building_ids(self) -> pa.Array:
+        """Id of every building."""
+        return self.buildings.building_ids(self.tracts)
 
     @cached_property
     def common_field(self) -> NDArray[np.float64]:

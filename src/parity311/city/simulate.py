@@ -95,8 +95,6 @@ def _draw_months(
         batch = model.draw_month(year, month, model.month_weights(weights, year, month))
         said = reporting.draw_month(batch, year, month)
         incidents.append(batch)
-        reports.append(
-            Reports(**{**vars(said), "incident": said.incident + offset})
-        )
+        reports.append(Reports(**{**vars(said), "incident": said.incident + offset}))
         offset += len(batch.began)
     return Incidents.concatenate(incidents), Reports.concatenate(reports)

@@ -43,6 +43,23 @@ def load_codes(connection: duckdb.DuckDBPyConnection) -> None:
         connection.unregister("_codes")
 
 
+def make_mapped_codes(
+    connection: duckdb.DuckDBPyConnection,
+    types: pa.Table | None = None,
+    outcomes: pa.Table | None = None,
+) -> None:
+    """Tables codes_mapped and codes_mapped_outcomes: another city's codes, empty for New York."""
+    connection.execute("""
+CREATE OR REPLACE TABLE codes_mapped (category VARCHAR, domain VARCHAR, severity VARCHAR);
+CREATE OR REPLACE TABLE codes_mapped_outcomes
+  (status VARCHAR, disposition_class VARCHAR, n_visits SMALLINT)""")
+    for name, table in (("codes_mapped", types), ("codes_mapped_outcomes", outcomes)):
+        if table is not None:
+            connection.register("_codes", table)
+            connection.execute(f"INSERT INTO {name} SELECT * FROM _codes")
+            connection.unregister("_codes")
+
+
 def known_domains() -> tuple[str, ...]:
     """Domains that some source of this package has complaints for."""
     names = {"boiler"}

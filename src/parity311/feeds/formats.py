@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -31,8 +31,12 @@ class Format:
     title: str
     required: tuple[str, ...]
     optional: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    """Columns of a published aggregate that are numbers."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Other spelling (compared like a header) -> API name."""
+    by_alias_only: bool = False
+    """Whether a header counts only under its alias, as in another city's map."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -41,7 +45,7 @@ class Format:
 
     def match(self, header: Iterable[str]) -> dict[str, str]:
         """API name -> name in this file, for the columns that are there."""
-        wanted = {squash(name): name for name in self.columns}
+        wanted = {} if self.by_alias_only else {squash(name): name for name in self.columns}
         wanted |= {squash(alias): name for alias, name in self.aliases.items()}
         found: dict[str, str] = {}
         for given in header:
@@ -206,6 +210,47 @@ ADDRESS_YEARS = Format(
     optional=("zip", "lat", "long"),
 )
 
+
+def _reference(name: str, title: str, texts: tuple[str, ...], numbers: tuple[str, ...]) -> Format:
+    return Format(f"reference_{name}", title, required=(*texts, *numbers), numbers=numbers)
+
+
+REFERENCE_FORMATS = (
+    _reference("dob_categories", "list of DOB categories", ("code", "priority_rev2018"), ()),
+    _reference("dob_dispositions", "list of DOB dispositions", ("code", "outcome_class"), ()),
+    _reference("dob_outcomes", "DOB outcome shares", ("outc",), ("n", "share")),
+    _reference(
+        "dob_category_outcomes",
+        "DOB outcomes by category",
+        ("code",),
+        ("n", "viol", "noviol", "noacc"),
+    ),
+    _reference("dob_months", "DOB complaints by month", ("ym",), ("n",)),
+    _reference("dob_boroughs", "DOB complaints by borough", ("borough",), ("compl", "units")),
+    _reference(
+        "dob_properties",
+        "DOB complaints by kind of property",
+        ("group",),
+        ("n_properties", "any_complaint", "no_access_share"),
+    ),
+    _reference(
+        "sr311_volumes", "311 volumes by year", ("Agency", "Complaint Type"), ("Year", "Count")
+    ),
+    _reference(
+        "sr311_closing_days",
+        "311 closing days by year",
+        ("Agency", "Complaint Type"),
+        ("Year", "Days to Close"),
+    ),
+    _reference(
+        "resolution_texts",
+        "list of HPD resolution texts",
+        ("res_desc_recode", "resolution_description"),
+        (),
+    ),
+)
+"""Published aggregates and code lists: kept beside the records to compare with."""
+
 COMPLAINT_FORMATS = (SR311, DOB, BOILER, HPD_PROBLEMS)
 """Files whose rows become complaints."""
 TABLE_FORMATS = (
@@ -216,6 +261,7 @@ TABLE_FORMATS = (
     TRACT_TABLE,
     ACS_TABLE,
     ADDRESS_YEARS,
+    *REFERENCE_FORMATS,
 )
 
 
@@ -230,52 +276,66 @@ class Layout:
     header: tuple[str, ...] = ()
     delimiter: str = ","
     is_json: bool = False
+    wanted: tuple[str, ...] = ()
+    """Columns to read, where the format is a city's own."""
 
 
-def recognise(path: Path) -> Layout:
-    """Find out what a file holds from its first bytes; say what is wrong if it is nothing known."""
+def recognise(path: Path, own_formats: Sequence[Format] = ()) -> Layout:
+    """Find out what a file holds from its first bytes; say what is wrong if it is nothing known.
+
+    ``own_formats`` are those of another city's map; with them, New York's are not tried.
+    """
     if not path.is_file():
         raise RecordsError(f"There is no file {path}; check the path.")
     head = _read_head(path)
     if not head.strip():
         raise RecordsError(f"{path} is empty; download or export it again.")
     if head.lstrip()[:1] in "[{":
-        return _recognise_json(path, head)
-    return _recognise_csv(path, head)
+        return _recognise_json(path, head, own_formats or TABLE_FORMATS)
+    return _recognise_csv(path, head, own_formats or TABLE_FORMATS)
 
 
-def _recognise_csv(path: Path, head: str) -> Layout:
+def _recognise_csv(path: Path, head: str, formats: Sequence[Format]) -> Layout:
     first = head.splitlines()[0]
     best: tuple[int, Layout] | None = None
     for delimiter in DELIMITERS:
         header = next(csv.reader([first], delimiter=delimiter), [])
-        for known in TABLE_FORMATS:
+        for known in formats:
             columns = known.match(header)
             if all(name in columns for name in known.required):
-                layout = Layout(known.kind, path, columns, tuple(header), delimiter)
+                wanted = known.columns if known not in TABLE_FORMATS else ()
+                layout = Layout(known.kind, path, columns, tuple(header), delimiter, wanted=wanted)
                 if best is None or len(columns) > best[0]:
                     best = (len(columns), layout)
     if best is None:
-        raise _unknown_header(path, next(csv.reader([first]), []))
+        raise _unknown_header(path, next(csv.reader([first]), []), formats)
     return best[1]
 
 
-def _recognise_json(path: Path, head: str) -> Layout:
+def _recognise_json(path: Path, head: str, formats: Sequence[Format]) -> Layout:
     if '"FeatureCollection"' in head[:2000]:
         kind = "districts" if '"BoroCD"' in head or '"boro_cd"' in head else "boundaries"
         return Layout(kind, path, {}, is_json=True)
     names = _json_names(path, head)
+    if "errorCode" in names:
+        raise RecordsError(
+            f"{path} is an error the server answered with, not rows: "
+            f"{str(json.loads(head).get('message', ''))[:120]!r}. Fetch it again."
+        )
+    if '"fieldName"' in head:
+        return Layout("metadata", path, {}, is_json=True)
     if names and names[0] == "NAME":
         return Layout("acs_answer", path, {}, tuple(names), is_json=True)
     best: tuple[int, Layout] | None = None
-    for known in TABLE_FORMATS:
+    for known in formats:
         columns = known.match(names)
         if all(name in columns for name in known.required):
-            layout = Layout(known.kind, path, columns, tuple(names), is_json=True)
+            wanted = known.columns if known not in TABLE_FORMATS else ()
+            layout = Layout(known.kind, path, columns, tuple(names), is_json=True, wanted=wanted)
             if best is None or len(columns) > best[0]:
                 best = (len(columns), layout)
     if best is None:
-        raise _unknown_header(path, names)
+        raise _unknown_header(path, names, formats)
     return best[1]
 
 
@@ -305,14 +365,14 @@ def _json_names(path: Path, head: str) -> list[str]:
     return list(names)
 
 
-def _unknown_header(path: Path, header: list[str]) -> RecordsError:
+def _unknown_header(path: Path, header: list[str], formats: Sequence[Format]) -> RecordsError:
     """Name the kind it comes closest to and what that one lacks."""
-    matches = {known.kind: known.match(header) for known in TABLE_FORMATS}
-    nearest = max(TABLE_FORMATS, key=lambda known: len(matches[known.kind]) / len(known.columns))
+    matches = {known.kind: known.match(header) for known in formats}
+    nearest = max(formats, key=lambda known: len(matches[known.kind]) / len(known.columns))
     found = matches[nearest.kind]
     shown = ", ".join(header[:8]) + (" …" if len(header) > 8 else "")
     if len(found) < 2:
-        kinds = ", ".join(known.title for known in TABLE_FORMATS)
+        kinds = ", ".join(known.title for known in formats)
         return RecordsError(
             f"{path} is none of the files that can be imported ({kinds}); its header is: {shown}. "
             "Describe its columns in a TOML file and pass it with --map."

@@ -1,9 +1,9 @@
 """Where a row belongs: its census tract, by the best of what the row carries.
 
 In this order: its coordinates (in a tract's polygon, or nearest within 60 m), its tax lot (BBL),
-its building number (BIN), its address, its tax block if all known lots of it lie in one tract. Lots,
-buildings and addresses are known from a crosswalk (PLUTO, footprints), from violations, and from
-other rows that have coordinates. How each row was located is kept with it.
+its building number (BIN), its address, its tax block if all known lots of it lie in one tract.
+Lots, buildings and addresses are known from a crosswalk (PLUTO, footprints), from violations, and
+from other rows that have coordinates. How each row was located is kept with it.
 """
 
 from __future__ import annotations
@@ -18,48 +18,7 @@ METHODS = ("coordinates", "nearest", "lot", "building", "address", "block", "bor
 """``borough``: kept without a tract, only where that was asked for."""
 COORDINATE_DIGITS = 6
 """Coordinates are compared at 0.1 m."""
-POINTS_AT_A_TIME = 2_000_000
-
-
-def place_points(
-    connection: duckdb.DuckDBPyConnection, boundaries: Boundaries, points_query: str
-) -> None:
-    """Table point_tract: distinct (longitude, latitude) -> tract, is_nearest.
-
-    ``points_query`` gives columns longitude and latitude. Bounded memory: points come in batches.
-    """
-    connection.execute(
-        "CREATE OR REPLACE TABLE point_tract "
-        "(longitude DOUBLE, latitude DOUBLE, tract VARCHAR, is_nearest BOOLEAN)"
-    )
-    connection.execute(
-        f"CREATE OR REPLACE TEMP TABLE points AS SELECT DISTINCT longitude, latitude "
-        f"FROM ({points_query}) WHERE longitude IS NOT NULL AND latitude IS NOT NULL"
-    )
-    ids = boundaries.ids.astype(object)
-    reader = connection.sql("FROM points").to_arrow_reader(POINTS_AT_A_TIME)
-    batches = []
-    for batch in reader:
-        longitude = batch["longitude"].to_numpy(zero_copy_only=False)
-        latitude = batch["latitude"].to_numpy(zero_copy_only=False)
-        index, is_nearest = boundaries.locate(longitude, latitude)
-        tract = pa.array([None if i < 0 else ids[i] for i in index], pa.string())
-        batches.append(
-            pa.table(
-                {
-                    "longitude": longitude,
-                    "latitude": latitude,
-                    "tract": tract,
-                    "is_nearest": is_nearest,
-                }
-            )
-        )
-    if batches:
-        found = pa.concat_tables(batches)
-        connection.register("_found", found)
-        connection.execute("INSERT INTO point_tract SELECT * FROM _found")
-        connection.unregister("_found")
-    connection.execute("DROP TABLE points")
+POINTS_AT_A_TIME = 1_000_000
 
 
 def rounded(column: str) -> str:
@@ -67,57 +26,85 @@ def rounded(column: str) -> str:
     return f"round({column}, {COORDINATE_DIGITS})"
 
 
-def make_places(connection: duckdb.DuckDBPyConnection) -> None:
-    """Table places: (kind, id) -> tract, for the ids that rows without a usable point carry.
+def place_points(
+    connection: duckdb.DuckDBPyConnection, boundaries: Boundaries, points_query: str
+) -> None:
+    """Table point_tract: distinct (longitude, latitude) -> tract (null: none), is_nearest.
 
-    Reads the views ``located_ids`` (bbl, bin, address, tract: everything that has a tract) and
-    ``wanting`` (bbl, bin, address: rows without one), and the table ``building_lots`` (bin -> bbl).
+    ``points_query`` gives columns longitude and latitude. Points come in batches, so that memory
+    stays bounded.
     """
-    connection.execute("""
-CREATE OR REPLACE TEMP TABLE needed AS
-SELECT DISTINCT 'lot' AS kind, bbl AS id FROM wanting WHERE bbl IS NOT NULL
-UNION ALL SELECT DISTINCT 'building', bin FROM wanting WHERE bin IS NOT NULL
-UNION ALL SELECT DISTINCT 'address', address FROM wanting WHERE address IS NOT NULL
-UNION ALL SELECT DISTINCT 'block', substr(bbl, 1, 6) FROM wanting WHERE bbl IS NOT NULL
+    connection.execute(f"""
+CREATE OR REPLACE TABLE point_tract
+  (longitude DOUBLE, latitude DOUBLE, tract VARCHAR, is_nearest BOOLEAN);
+CREATE OR REPLACE TEMP TABLE points AS SELECT DISTINCT longitude, latitude
+FROM ({points_query}) WHERE longitude IS NOT NULL AND latitude IS NOT NULL""")
+    n = connection.execute("SELECT count(*) FROM points").fetchall()[0][0]
+    names = pa.array(boundaries.ids.tolist(), pa.string())
+    for start in range(0, n, POINTS_AT_A_TIME):
+        batch = connection.sql(
+            f"SELECT * FROM points LIMIT {POINTS_AT_A_TIME} OFFSET {start}"
+        ).to_arrow_table()
+        longitude, latitude = (
+            batch[name].to_numpy(zero_copy_only=False) for name in ("longitude", "latitude")
+        )
+        index, is_nearest = boundaries.locate(longitude, latitude)
+        found = pa.table(
+            {
+                "longitude": longitude,
+                "latitude": latitude,
+                "tract": names.take(pa.array(index, mask=index < 0)),
+                "is_nearest": is_nearest,
+            }
+        )
+        connection.register("_found", found)
+        connection.execute("INSERT INTO point_tract SELECT * FROM _found")
+        connection.unregister("_found")
+    connection.execute("DROP TABLE points")
+
+
+def find_places(connection: duckdb.DuckDBPyConnection) -> None:
+    """Tables lot_places, building_places, address_places, block_places: id -> tract.
+
+    Only for the ids that rows without a usable point carry. The view ``known_places`` gives what
+    is known besides the rows.
+    """
+    joined = f"""
+FROM staged s LEFT JOIN enrichment e ON e.source = s.source AND e.key = s.key
+LEFT JOIN point_tract t
+  ON t.longitude = {rounded("coalesce(s.longitude, e.longitude)")}
+  AND t.latitude = {rounded("coalesce(s.latitude, e.latitude)")}
+WHERE s.type_key IS NOT NULL"""
+    connection.execute(f"""
+CREATE OR REPLACE TEMP VIEW located_ids AS
+SELECT s.bbl, s.bin, s.address, t.tract {joined} AND t.tract IS NOT NULL
+UNION ALL SELECT bbl, bin, address, tract FROM known_places;
+CREATE OR REPLACE TEMP TABLE wanting AS
+SELECT DISTINCT coalesce(s.bbl, e.bbl, l.bbl) AS bbl, s.bin, s.address
+{joined.replace("WHERE", "LEFT JOIN building_lots l ON l.bin = s.bin WHERE")} AND t.tract IS NULL
 """)
+    for table, column in (
+        ("lot_places", "bbl"),
+        ("building_places", "bin"),
+        ("address_places", "address"),
+    ):
+        connection.execute(f"""
+CREATE OR REPLACE TABLE {table} AS
+SELECT DISTINCT ON (id) id, tract FROM (
+  SELECT {column} AS id, tract, count(*) AS n FROM located_ids
+  WHERE {column} IN (SELECT {column} FROM wanting WHERE {column} IS NOT NULL) GROUP BY ALL
+) ORDER BY id, n DESC, tract""")
     connection.execute("""
-INSERT INTO needed SELECT DISTINCT 'lot', l.bbl
-FROM building_lots l JOIN needed n ON n.kind = 'building' AND n.id = l.bin
-""")
-    connection.execute("""
-CREATE OR REPLACE TABLE places AS
-WITH seen AS (
-  SELECT 'lot' AS kind, bbl AS id, tract FROM located_ids WHERE bbl IS NOT NULL
-  UNION ALL SELECT 'building', bin, tract FROM located_ids WHERE bin IS NOT NULL
-  UNION ALL SELECT 'address', address, tract FROM located_ids WHERE address IS NOT NULL
-), counted AS (
-  SELECT kind, id, tract, count(*) AS n FROM seen SEMI JOIN needed USING (kind, id) GROUP BY ALL
-), blocks AS (
-  SELECT 'block' AS kind, substr(bbl, 1, 6) AS id, min(tract) AS tract FROM located_ids
-  WHERE bbl IS NOT NULL AND substr(bbl, 1, 6) IN (SELECT id FROM needed WHERE kind = 'block')
-  GROUP BY 2 HAVING count(DISTINCT tract) = 1
-)
-SELECT DISTINCT ON (kind, id) kind, id, tract FROM counted ORDER BY kind, id, n DESC, tract
-""")
-    connection.execute("""
-INSERT INTO places
-SELECT 'block', substr(bbl, 1, 6), min(tract) FROM located_ids
-WHERE bbl IS NOT NULL AND substr(bbl, 1, 6) IN (SELECT id FROM needed WHERE kind = 'block')
-GROUP BY 2 HAVING count(DISTINCT tract) = 1
-""")
-    connection.execute("""
-INSERT INTO places
-SELECT 'building', l.bin, any_value(p.tract) FROM building_lots l
-JOIN places p ON p.kind = 'lot' AND p.id = l.bbl
-ANTI JOIN (SELECT id FROM places WHERE kind = 'building') known ON known.id = l.bin
-GROUP BY l.bin
-""")
-    connection.execute("DROP TABLE needed")
+CREATE OR REPLACE TABLE block_places AS
+SELECT bbl // 10000 AS id, min(tract) AS tract FROM located_ids
+WHERE bbl // 10000 IN (SELECT bbl // 10000 FROM wanting WHERE bbl IS NOT NULL)
+GROUP BY id HAVING count(DISTINCT tract) = 1;
+DROP TABLE wanting""")
 
 
 def lot_tract(column: str) -> str:
     """SQL: the GEOID of PLUTO's borough digit and six-digit tract (``bct2020``)."""
-    digits = f"regexp_replace(trim({column}), '\\.0+$', '')"
+    digits = f"CAST(CAST(TRY_CAST({column} AS DOUBLE) AS BIGINT) AS VARCHAR)"
     counties = " ".join(f"WHEN '{digit}' THEN '{code}'" for digit, code in COUNTIES.items())
     return (
         f"CASE WHEN regexp_full_match({digits}, '[1-5][0-9]{{6}}') "

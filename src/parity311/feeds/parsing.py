@@ -1,6 +1,8 @@
 """SQL expressions that turn the text of the sources into values, or into null.
 
-Every function takes and gives a piece of DuckDB SQL. Rows are never touched in Python.
+Every function takes and gives a piece of DuckDB SQL. Rows are never touched in Python. An
+expression inside CASE is computed once for each place it is written at, so readers compute values
+in an inner query and judge them in an outer one.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ BOROUGH_DIGITS = {"MANHATTAN": 1, "BRONX": 2, "BROOKLYN": 3, "QUEENS": 4, "STATE
 
 COUNTIES = {1: "061", 2: "005", 3: "047", 4: "081", 5: "085"}
 """FIPS county of each borough number; the state is 36."""
+
+DATE_FORMATS = ("%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y", "%m/%d/%Y %H:%M:%S")
 
 
 def quoted(text: str) -> str:
@@ -37,48 +41,55 @@ def timestamp(expression: str) -> str:
     API ``2019-12-31T23:59:11.000``, CSV ``12/31/2019 11:59:11 PM``, DOB ``12/31/2019``, boiler
     ``12/31/2019 00:00:00``, DOB run date ``20191231000000``.
     """
-    text = f"trim({expression})"
+    formats = ", ".join(quoted(pattern) for pattern in DATE_FORMATS)
     return (
-        f"CASE WHEN {text}[5] = '-' THEN TRY_CAST({text} AS TIMESTAMP) "
-        f"WHEN {text}[3] = '/' OR {text}[2] = '/' THEN try_strptime({text}, "
-        "['%m/%d/%Y %I:%M:%S %p', '%m/%d/%Y', '%m/%d/%Y %H:%M:%S']) "
-        f"WHEN length({text}) = 14 THEN try_strptime({text}, '%Y%m%d%H%M%S') END"
+        f"CASE WHEN {expression}[5] = '-' THEN TRY_CAST({expression} AS TIMESTAMP) "
+        f"WHEN {expression}[3] = '/' OR {expression}[2] = '/' "
+        f"THEN try_strptime(trim({expression}), [{formats}]) "
+        f"WHEN length({expression}) = 14 THEN try_strptime({expression}, '%Y%m%d%H%M%S') END"
     )
 
 
-def known_timestamp(expression: str) -> str:
-    """A timestamp, null also where it is the placeholder of 1900 or otherwise before any record."""
-    value = timestamp(expression)
-    return f"CASE WHEN ({value}) >= TIMESTAMP '{EARLIEST}' THEN ({value}) END"
+def known(column: str) -> str:
+    """A timestamp, null where it is the placeholder of 1900 or otherwise before any record."""
+    return f"CASE WHEN {column} >= TIMESTAMP '{EARLIEST}' THEN {column} END"
 
 
 def whole_number(expression: str) -> str:
-    """Digits of a number that may have come through a float (``3073010050.0``)."""
-    return f"regexp_replace(trim({expression}), '\\.0+$', '')"
+    """A number that may have come through a float (``3073010050.0``) as BIGINT, or null."""
+    return f"CAST(TRY_CAST({expression} AS DOUBLE) AS BIGINT)"
+
+
+def valid_bbl(number: str) -> str:
+    """Borough, block and lot as a number; null for placeholders (no borough, no block)."""
+    return (
+        f"CASE WHEN {number} BETWEEN 1000000000 AND 5999999999 "
+        f"AND {number} // 10000 % 100000 > 0 THEN {number} END"
+    )
+
+
+def valid_bin(number: str) -> str:
+    """Building number; null for placeholders (borough digit and six zeros)."""
+    return (
+        f"CASE WHEN {number} BETWEEN 1000000 AND 5999999 AND {number} % 1000000 > 0 "
+        f"THEN {number} END"
+    )
 
 
 def bbl(expression: str) -> str:
-    """Borough, block and lot as ten digits; null for placeholders (no borough, no block)."""
-    digits = whole_number(expression)
-    return (
-        f"CASE WHEN regexp_full_match({digits}, '[1-5][0-9]{{9}}') "
-        f"AND substr({digits}, 2, 5) <> '00000' THEN {digits} END"
-    )
+    """Text of a borough, block and lot as a number, or null."""
+    return valid_bbl(whole_number(expression))
 
 
 def bin_number(expression: str) -> str:
-    """Building number as seven digits; null for placeholders (borough digit and six zeros)."""
-    digits = whole_number(expression)
-    return (
-        f"CASE WHEN regexp_full_match({digits}, '[1-5][0-9]{{6}}') "
-        f"AND substr({digits}, 2) <> '000000' THEN {digits} END"
-    )
+    """Text of a building number as a number, or null."""
+    return valid_bin(whole_number(expression))
 
 
 def zip_code(expression: str) -> str:
-    """Five digits or null."""
-    digits = f"substr({whole_number(expression)}, 1, 5)"
-    return f"CASE WHEN regexp_full_match({digits}, '[0-9]{{5}}') THEN {digits} END"
+    """A ZIP code as a number, from ``10461``, ``10461.0`` or ``10461-1234``; null otherwise."""
+    number = f"TRY_CAST(TRY_CAST(split_part({expression}, '-', 1) AS DOUBLE) AS INTEGER)"
+    return f"nullif(greatest(least({number}, 100000), 0), 100000)"
 
 
 def borough_digit(expression: str) -> str:
@@ -89,22 +100,24 @@ def borough_digit(expression: str) -> str:
 
 def board_311(expression: str) -> str:
     """Community board from ``09 QUEENS``: borough digit × 100 + board; null where unspecified."""
-    text = f"trim({expression})"
-    digit = borough_digit(f"substr({text}, 4)")
-    return f"({digit}) * 100 + TRY_CAST(substr({text}, 1, 2) AS INTEGER)"
+    digit = borough_digit(f"substr({expression}, 4)")
+    return f"({digit}) * 100 + TRY_CAST(substr({expression}, 1, 2) AS INTEGER)"
 
 
-def address(borough: str, house: str, street: str | None = None) -> str:
-    """One spelling of an address: borough digit, house number and street, single spaces."""
-    whole = house if street is None else f"concat_ws(' ', trim({house}), trim({street}))"
-    spelled = f"upper(trim(regexp_replace({whole}, '\\s+', ' ', 'g')))"
-    return (
-        f"CASE WHEN ({borough}) IS NOT NULL AND length({spelled}) > 3 "
-        f"THEN ({borough}) || '|' || {spelled} END"
-    )
+def spelled(expression: str) -> str:
+    """One spelling of an address: capitals, single spaces."""
+    text = f"upper(trim({expression}))"
+    for spaces in (" " * 8, " " * 4, " " * 2, " " * 2):
+        text = f"replace({text}, '{spaces}', ' ')"
+    return text
+
+
+def address(borough: str, text: str) -> str:
+    """Borough digit and address; null where either is missing."""
+    return f"CASE WHEN length({text}) > 3 THEN {borough} || '|' || {text} END"
 
 
 def channel(expression: str) -> str:
-    """The channel of a 311 row; what is not phone, online or mobile is OTHER."""
-    text = f"upper(trim({expression}))"
-    return f"CASE WHEN {text} IN ('PHONE', 'ONLINE', 'MOBILE') THEN {text} ELSE 'OTHER' END"
+    """The channel of a 311 row; what is not phone, online or mobile is UNKNOWN."""
+    known_ones = "('PHONE', 'ONLINE', 'MOBILE')"
+    return f"CASE WHEN {expression} IN {known_ones} THEN {expression} ELSE 'UNKNOWN' END"

@@ -19,21 +19,26 @@ from parity311.feeds.formats import TABLE_FORMATS, Layout
 
 STAGED: dict[str, str] = {
     "key": "VARCHAR",
-    "type_key": "VARCHAR",
+    "agency": "VARCHAR",
+    "kind": "VARCHAR",
+    "detail": "VARCHAR",
+    "type_key": "UBIGINT",
     "received_at": "TIMESTAMP",
     "received_text": "VARCHAR",
     "closed_at": "TIMESTAMP",
     "visited_at": "TIMESTAMP",
-    "outcome_key": "VARCHAR",
+    "outcome": "VARCHAR",
+    "outcome_key": "UBIGINT",
     "is_closed": "BOOLEAN",
     "borough": "INTEGER",
     "community_board": "INTEGER",
-    "zip": "VARCHAR",
+    "zip": "INTEGER",
     "address": "VARCHAR",
     "longitude": "DOUBLE",
     "latitude": "DOUBLE",
-    "bbl": "VARCHAR",
-    "bin": "VARCHAR",
+    "bbl": "BIGINT",
+    "bin": "BIGINT",
+    "building": "VARCHAR",
     "channel": "VARCHAR",
     "is_duplicate": "BOOLEAN",
     "parent_key": "VARCHAR",
@@ -41,6 +46,7 @@ STAGED: dict[str, str] = {
     "updated_at": "TIMESTAMP",
     "severity_key": "VARCHAR",
     "is_building_wide": "BOOLEAN",
+    "is_public_area": "BOOLEAN",
     "is_anonymous": "BOOLEAN",
     "equipment_id": "VARCHAR",
     "is_high_pressure": "BOOLEAN",
@@ -49,8 +55,10 @@ STAGED: dict[str, str] = {
     "lff_45": "BOOLEAN",
     "lff_180": "BOOLEAN",
 }
-"""Columns of a staged row. ``type_key`` and ``outcome_key`` are looked up in the code tables, once
-per distinct value; ``updated_at`` decides which of two rows with one key is the later."""
+"""Columns of a staged row. ``type_key`` stands for agency, kind and detail, ``outcome_key`` for
+agency and outcome: rows are joined by these numbers, and the texts are looked at once per distinct
+value. ``type_key`` is null where no domain decides about the row. ``updated_at`` decides which of
+two rows with one key is the later."""
 
 IN_SCOPE_AGENCIES = ("HPD", "DOB")
 """Agencies of 311 whose types the code tables know; rows of others are counted, not kept."""
@@ -69,15 +77,19 @@ def rows_of(layouts: Sequence[Layout]) -> str:
     """SQL that reads files of one header as text under their API names; absent columns are null."""
     first = layouts[0]
     paths = ", ".join(p.quoted(str(layout.path)) for layout in layouts)
-    wanted = next(known for known in TABLE_FORMATS if known.kind == first.kind).columns
+    wanted = (
+        first.wanted or next(known for known in TABLE_FORMATS if known.kind == first.kind).columns
+    )
+    # A page of JSON rows lacks a field that is null on all of them.
+    found = {name: given for layout in reversed(layouts) for name, given in layout.columns.items()}
     chosen = ", ".join(
-        f"{p.name(first.columns[column])} AS {p.name(column)}"
-        if column in first.columns
+        f"{p.name(found[column])} AS {p.name(column)}"
+        if column in found
         else f"CAST(NULL AS VARCHAR) AS {p.name(column)}"
         for column in wanted
     )
     if first.is_json:
-        fields = _struct({first.columns[c]: "VARCHAR" for c in wanted if c in first.columns})
+        fields = _struct({found[column]: "VARCHAR" for column in wanted if column in found})
         source = f"read_json([{paths}], columns = {fields}, maximum_object_size = 67108864)"
     else:
         source = read_csv(paths, first.header, first.delimiter)
@@ -103,19 +115,15 @@ def _struct(fields: Mapping[str, str]) -> str:
     return "{" + ", ".join(f"{p.quoted(k)}: {p.quoted(v)}" for k, v in fields.items()) + "}"
 
 
-def stage_file(
-    connection: duckdb.DuckDBPyConnection, layouts: Sequence[Layout], out: Path
-) -> list[Unreadable]:
-    """Write the staged rows of files of one header to ``out``; give the lines that are no rows."""
-    query = STAGE_QUERIES[layouts[0].kind](rows_of(layouts))
-    return write_stage(connection, query, out, layouts[0].path)
+def stage_query(layouts: Sequence[Layout]) -> str:
+    """SQL of the staged rows of files of one header."""
+    return STAGE_QUERIES[layouts[0].kind](rows_of(layouts))
 
 
 def write_stage(
     connection: duckdb.DuckDBPyConnection, query: str, out: Path, path: Path
 ) -> list[Unreadable]:
     """Run a staging query into Parquet and collect what the parser could not read."""
-    out.parent.mkdir(parents=True, exist_ok=True)
     try:
         connection.execute(
             f"COPY ({query}) TO {p.quoted(str(out))} (FORMAT parquet, COMPRESSION snappy)"
@@ -145,115 +153,125 @@ def take_unreadable(connection: duckdb.DuckDBPyConnection) -> list[Unreadable]:
     return [Unreadable(f"unreadable line: {row[0].lower()}", int(row[1]), row[2]) for row in rows]
 
 
-def _staged(columns: Mapping[str, str], source: str) -> str:
+def staged(columns: Mapping[str, str], source: str) -> str:
     """A SELECT of every staged column, null where the format has none."""
+    derived = {
+        "type_key": "CASE WHEN kind IS NOT NULL THEN hash(agency, kind, detail) END",
+        "outcome_key": "CASE WHEN outcome IS NOT NULL THEN hash(agency, outcome) END",
+    }
     unknown = set(columns) - set(STAGED)
     if unknown:
         raise KeyError(f"not staged columns: {sorted(unknown)}")
     chosen = ",\n  ".join(
         f"CAST({columns.get(column, 'NULL')} AS {kind}) AS {column}"
         for column, kind in STAGED.items()
+        if column not in derived
     )
-    return f"SELECT {chosen}\nFROM ({source}) AS raw"
+    keys = ", ".join(f"{expression} AS {name}" for name, expression in derived.items())
+    return f"SELECT *, {keys} FROM (\nSELECT {chosen}\nFROM ({source}) AS raw)"
 
 
 def stage_sr311(source: str) -> str:
     """311 rows. Rows of agencies without a domain keep only what is needed to count them."""
     agencies = ", ".join(p.quoted(agency) for agency in IN_SCOPE_AGENCIES)
-    scope = f"upper(trim(agency)) IN ({agencies})"
-
-    def in_scope(expression: str) -> str:
-        return f"CASE WHEN {scope} THEN {expression} END"
-
-    borough = f"coalesce({p.borough_digit('borough')}, TRY_CAST({p.bbl('bbl')}[1] AS INTEGER))"
-    received = p.timestamp("created_date")
-    # Exports without the key get one from the row's content, so that no two events are merged.
-    content = "concat_ws('|', created_date, agency, complaint_type, descriptor, bbl, incident_zip)"
-    number = f"row_number() OVER (PARTITION BY {content})"
-    key = f"CASE WHEN raw_key IS NOT NULL THEN raw_key ELSE md5({content}) || '-' || {number} END"
+    inner = f"""
+SELECT {p.trimmed("unique_key")} AS raw_key, created_date, complaint_type, descriptor,
+  resolution_description, status, bbl AS raw_bbl, incident_zip,
+  upper(trim(agency)) AS office, upper(trim(agency)) IN ({agencies}) AS in_scope,
+  {p.timestamp("created_date")} AS created, {p.timestamp("closed_date")} AS closed,
+  {p.timestamp("resolution_action_updated_date")} AS updated,
+  {p.borough_digit("borough")} AS borough_number, {p.board_311("community_board")} AS board,
+  {p.zip_code("incident_zip")} AS zip_number, {p.whole_number("bbl")} AS lot,
+  {p.spelled("incident_address")} AS street, TRY_CAST(longitude AS DOUBLE) AS x,
+  TRY_CAST(latitude AS DOUBLE) AS y, upper(trim(open_data_channel_type)) AS via
+FROM ({source})"""
+    borough = (
+        "coalesce(borough_number, CASE WHEN lot BETWEEN 1e9 AND 6e9 THEN lot // 1000000000 END)"
+    )
+    key = "raw_key"
+    if 'CAST(NULL AS VARCHAR) AS "unique_key"' in source:
+        # Exports without the key get one from the row's content; no two events are merged.
+        content = "concat_ws('|', created_date, office, complaint_type, descriptor, raw_bbl)"
+        key = f"md5({content}) || '-' || row_number() OVER (PARTITION BY {content})"
     columns = {
-        "key": "key",
-        "type_key": in_scope(
-            "upper(trim(agency)) || '|' || upper(replace(trim(complaint_type), '_', ' ')) || '|' "
-            "|| coalesce(trim(descriptor), '')"
-        ),
-        "received_at": received,
-        "received_text": f"CASE WHEN ({received}) IS NULL THEN left(created_date, 40) END",
-        "closed_at": in_scope(p.known_timestamp("closed_date")),
-        "outcome_key": in_scope(
-            "upper(trim(agency)) || '|' || lower(trim(resolution_description))"
-        ),
+        "key": key,
+        "agency": "office",
+        "kind": "CASE WHEN in_scope THEN upper(replace(trim(complaint_type), '_', ' ')) END",
+        "detail": "CASE WHEN in_scope THEN coalesce(trim(descriptor), '') END",
+        "received_at": "created",
+        "received_text": "CASE WHEN created IS NULL THEN left(created_date, 40) END",
+        "closed_at": p.known("closed"),
+        "outcome": "CASE WHEN in_scope THEN resolution_description END",
         "is_closed": "upper(trim(status)) = 'CLOSED'",
         "borough": borough,
-        "community_board": in_scope(p.board_311("community_board")),
-        "zip": in_scope(p.zip_code("incident_zip")),
-        "address": in_scope(p.address(borough, "incident_address")),
-        "longitude": in_scope("TRY_CAST(longitude AS DOUBLE)"),
-        "latitude": in_scope("TRY_CAST(latitude AS DOUBLE)"),
-        "bbl": in_scope(p.bbl("bbl")),
-        "channel": p.channel("open_data_channel_type"),
-        "service_request": "key",
-        "updated_at": in_scope(
-            f"greatest({p.known_timestamp('resolution_action_updated_date')}, "
-            f"{p.known_timestamp('closed_date')})"
-        ),
-        "is_building_wide": in_scope("upper(trim(descriptor)) = 'ENTIRE BUILDING'"),
+        "community_board": "board",
+        "zip": "zip_number",
+        "address": f"CASE WHEN in_scope THEN {p.address(borough, 'street')} END",
+        "longitude": "CASE WHEN in_scope THEN x END",
+        "latitude": "CASE WHEN in_scope THEN y END",
+        "bbl": p.valid_bbl("lot"),
+        "channel": p.channel("via"),
+        "updated_at": "greatest(updated, closed)",
+        "is_building_wide": "upper(trim(descriptor)) = 'ENTIRE BUILDING'",
     }
-    keyed = f"SELECT *, {p.trimmed('unique_key')} AS raw_key FROM ({source})"
-    if "CAST(NULL AS VARCHAR) AS \"unique_key\"" in source:
-        keyed = f"SELECT *, {key} AS key FROM ({keyed})"
-    else:
-        keyed = f"SELECT *, raw_key AS key FROM ({keyed})"
-    return _staged(columns, keyed)
+    return staged(columns, inner)
 
 
 def stage_dob(source: str) -> str:
     """DOB complaints: text dates without a time of day, BIN and address, no coordinates."""
-    borough = "TRY_CAST(trim(complaint_number)[1] AS INTEGER)"
+    inner = f"""
+SELECT *, {p.timestamp("date_entered")} AS entered, {p.timestamp("disposition_date")} AS disposed,
+  {p.timestamp("inspection_date")} AS inspected, {p.timestamp("dobrundate")} AS run,
+  TRY_CAST(trim(complaint_number)[1] AS INTEGER) AS digit, {p.whole_number("bin")} AS number,
+  {p.spelled("concat_ws(' ', trim(house_number), trim(house_street))")} AS street
+FROM ({source})"""
+    borough = "CASE WHEN digit BETWEEN 1 AND 5 THEN digit END"
     columns = {
         "key": p.trimmed("complaint_number"),
-        "type_key": f"upper({p.trimmed('complaint_category')})",
-        "received_at": p.timestamp("date_entered"),
-        "received_text": f"CASE WHEN ({p.timestamp('date_entered')}) IS NULL THEN date_entered END",
-        "closed_at": (
-            f"CASE WHEN upper(trim(status)) = 'CLOSED' THEN "
-            f"{p.known_timestamp('disposition_date')} END"
-        ),
-        "visited_at": p.known_timestamp("inspection_date"),
-        "outcome_key": f"upper({p.trimmed('disposition_code')})",
+        "agency": "'DOB'",
+        "kind": f"coalesce(upper({p.trimmed('complaint_category')}), '')",
+        "detail": "''",
+        "received_at": "entered",
+        "received_text": "CASE WHEN entered IS NULL THEN left(date_entered, 40) END",
+        "closed_at": f"CASE WHEN upper(trim(status)) = 'CLOSED' THEN {p.known('disposed')} END",
+        "visited_at": p.known("inspected"),
+        "outcome": f"upper({p.trimmed('disposition_code')})",
         "is_closed": "upper(trim(status)) = 'CLOSED'",
-        "borough": f"CASE WHEN {borough} BETWEEN 1 AND 5 THEN {borough} END",
+        "borough": borough,
         "community_board": "TRY_CAST(trim(community_board) AS INTEGER)",
         "zip": p.zip_code("zip_code"),
-        "address": p.address(borough, "house_number", "house_street"),
-        "bin": p.bin_number("bin"),
-        "channel": "'OTHER'",
-        "updated_at": (
-            f"greatest({p.timestamp('dobrundate')}, {p.known_timestamp('disposition_date')})"
-        ),
+        "address": p.address(f"({borough})", "street"),
+        "bin": p.valid_bin("number"),
+        "channel": "'UNKNOWN'",
+        "updated_at": "greatest(run, disposed)",
     }
-    return _staged(columns, source)
+    return staged(columns, inner)
 
 
 def stage_boiler(source: str) -> str:
     """Boiler filings: one row a boiler-year; late fees and defects are outcomes, not features."""
-    received = p.timestamp("inspection_date")
-    borough = f"TRY_CAST({p.bin_number('bin_number')}[1] AS INTEGER)"
+    inner = f"""
+SELECT *, {p.timestamp("inspection_date")} AS inspected, {p.whole_number("bin_number")} AS number
+FROM ({source})"""
 
     def is_charged(column: str) -> str:
         return f"coalesce(TRY_CAST(replace({column}, '$', '') AS DOUBLE), 0) > 0"
 
     columns = {
         "key": p.trimmed("tracking_number"),
-        "type_key": "'FILING'",
-        "received_at": received,
-        "received_text": f"CASE WHEN ({received}) IS NULL THEN inspection_date END",
-        "outcome_key": p.trimmed("report_status"),
+        "agency": "'DOB'",
+        "kind": "'FILING'",
+        "detail": "''",
+        "received_at": "inspected",
+        "received_text": "CASE WHEN inspected IS NULL THEN left(inspection_date, 40) END",
+        # What the inspection found is known when the report is due, 14 days after it.
+        "closed_at": "inspected + INTERVAL 14 DAY",
+        "outcome": p.trimmed("report_status"),
         "is_closed": "true",
-        "borough": borough,
-        "bin": p.bin_number("bin_number"),
+        "borough": f"({p.valid_bin('number')}) // 1000000",
+        "bin": p.valid_bin("number"),
         "channel": "'FILING'",
-        "updated_at": received,
+        "updated_at": "inspected",
         "equipment_id": p.trimmed("boiler_id"),
         "is_high_pressure": "upper(trim(pressure_type)) LIKE 'HIGH%'",
         "is_internal": "coalesce(upper(trim(inspection_type)) = 'INTERNAL', false)",
@@ -263,48 +281,53 @@ def stage_boiler(source: str) -> str:
         "lff_45": is_charged("lff_45_days"),
         "lff_180": is_charged("lff_180_days"),
     }
-    return _staged(columns, source)
+    return staged(columns, inner)
 
 
 def stage_hpd_problems(source: str) -> str:
     """HPD problems: one row a problem, as 311 has one request a problem; a call may have several.
 
-    The kind of problem is the heat code where there is one (NO HEAT …), else the major category.
+    The detail is the heat code where there is one (NO HEAT …).
     """
-    received = p.timestamp("received_date")
-    borough = p.borough_digit("borough")
-    major = "upper(trim(major_category))"
+    inner = f"""
+SELECT *, {p.timestamp("received_date")} AS received, {p.timestamp("problem_status_date")} AS dated,
+  {p.borough_digit("borough")} AS digit, upper(trim(major_category)) AS major,
+  {p.whole_number("bbl")} AS lot, {p.whole_number("bin")} AS number,
+  {p.spelled("concat_ws(' ', trim(house_number), trim(street_name))")} AS street
+FROM ({source})"""
     columns = {
         "key": p.trimmed("problem_id"),
-        "type_key": (
-            f"'HPD|' || {major} || '|' || CASE WHEN {major} IN ('HEAT/HOT WATER', 'HEATING') "
+        "agency": "'HPD'",
+        "kind": "coalesce(major, '')",
+        "detail": (
+            "CASE WHEN major IN ('HEAT/HOT WATER', 'HEATING') "
             "THEN coalesce(upper(trim(problem_code)), '') ELSE '' END"
         ),
-        "received_at": received,
-        "received_text": f"CASE WHEN ({received}) IS NULL THEN received_date END",
+        "received_at": "received",
+        "received_text": "CASE WHEN received IS NULL THEN left(received_date, 40) END",
         "closed_at": (
-            "CASE WHEN upper(trim(problem_status)) LIKE 'CLOSE%' THEN "
-            f"{p.known_timestamp('problem_status_date')} END"
+            f"CASE WHEN upper(trim(problem_status)) LIKE 'CLOSE%' THEN {p.known('dated')} END"
         ),
-        "outcome_key": "'HPD|' || lower(trim(status_description))",
+        "outcome": "status_description",
         "is_closed": "upper(trim(problem_status)) LIKE 'CLOSE%'",
-        "borough": borough,
-        "community_board": f"({borough}) * 100 + TRY_CAST(community_board AS INTEGER)",
+        "borough": "digit",
+        "community_board": "digit * 100 + TRY_CAST(community_board AS INTEGER)",
         "zip": p.zip_code("post_code"),
-        "address": p.address(borough, "house_number", "street_name"),
+        "address": p.address("digit", "street"),
         "longitude": "TRY_CAST(longitude AS DOUBLE)",
         "latitude": "TRY_CAST(latitude AS DOUBLE)",
-        "bbl": p.bbl("bbl"),
-        "bin": p.bin_number("bin"),
-        "channel": "'OTHER'",
+        "bbl": p.valid_bbl("lot"),
+        "bin": p.valid_bin("number"),
+        "channel": "'UNKNOWN'",
         "is_duplicate": "upper(trim(problem_duplicate_flag)) = 'Y'",
         "service_request": p.trimmed("unique_key"),
-        "updated_at": p.known_timestamp("problem_status_date"),
+        "updated_at": p.known("dated"),
         "severity_key": "upper(trim(type))",
         "is_building_wide": "upper(trim(unit_type)) = 'BUILDING-WIDE'",
+        "is_public_area": "upper(trim(unit_type)) IN ('PUBLIC AREA', 'PUBLIC PARTS')",
         "is_anonymous": "upper(trim(complaint_anonymous_flag)) = 'Y'",
     }
-    return _staged(columns, source)
+    return staged(columns, inner)
 
 
 STAGE_QUERIES = {

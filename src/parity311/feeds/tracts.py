@@ -78,7 +78,7 @@ def _fetch(layout: Layout, columns: Mapping[str, str]) -> dict[str, NDArray]:
     """Columns of a table file by expression, in the order of GEOID; unreadable numbers are NaN."""
     chosen = ", ".join(f"{expression} AS {name}" for name, expression in columns.items())
     with duckdb.connect() as connection:
-        table = connection.execute(
+        table = connection.sql(
             f"SELECT lpad(trim(GEOID), 11, '0') AS geoid, {chosen} FROM ({rows_of([layout])}) "
             "WHERE GEOID IS NOT NULL ORDER BY 1"
         ).to_arrow_table()

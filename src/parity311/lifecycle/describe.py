@@ -51,7 +51,7 @@ def add_city(run: RunWriter, records: Records) -> None:
 
 def _report(run: RunWriter, records: Records, description: dict[str, Any]) -> Report:
     judged = [row for row in description["calibration"] if row["ok"] is not None]
-    n_ok = sum(bool(row["ok"]) for row in judged)
+    n_ok = description["n_ok"]
     off = [row["name"] for row in judged if not row["ok"]]
     return Report(
         title="A synthetic city beside New York's records",
@@ -79,18 +79,17 @@ def _report(run: RunWriter, records: Records, description: dict[str, Any]) -> Re
 def _calibration_section(run: RunWriter, description: dict[str, Any]) -> Section:
     rows = description["calibration"]
     run.add_table("calibration", rows)
-    points = [
+    shares = [
         Point(
             row["name"],
-            float(row["target"]),
-            float(row["achieved"]),
+            row["target"],
+            row["achieved"],
             group="within tolerance" if row["ok"] else "off",
             is_labelled=not row["ok"],
         )
         for row in rows
-        if row["ok"] is not None and row["target"] and row["achieved"]
+        if row["ok"] is not None and row["tolerance"].endswith("points")
     ]
-    shares = [point for point in points if point.x <= 1]
     run.draw(
         "shares",
         scatter_plot,
@@ -156,7 +155,8 @@ ORDER BY domain, month""").to_pylist()
 def _map_section(run: RunWriter, records: Records) -> Section:
     rows = records.sql("""
 SELECT t.geoid, t.borough, t.longitude, t.latitude, t.median_income, t.income_quintile,
-  1000.0 * count(c.complaint_id) / NULLIF(t.households, 0) AS complaints_per_1000_households
+  1000.0 * count(c.complaint_id) / NULLIF(any_value(t.households), 0)
+    AS complaints_per_1000_households
 FROM tracts t LEFT JOIN complaints c ON c.tract = t.geoid AND c.domain = 'heat'
 GROUP BY ALL ORDER BY t.geoid""").to_pylist()
     run.add_table("tracts", rows)

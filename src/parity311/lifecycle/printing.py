@@ -10,8 +10,10 @@ from rich.table import Table
 from parity311.domains import all_domains
 
 
-def _number(value: float | None, digits: int = 3) -> str:
-    """A figure for a table cell; a dash where there is none."""
+def _number(value: float | dict[str, float] | None, digits: int = 3) -> str:
+    """A figure for a table cell, its interval left to the report; a dash where there is none."""
+    if isinstance(value, dict):
+        value = value["value"]
     if value is None or value != value:
         return "–"
     if abs(value) >= 1000:

@@ -68,6 +68,9 @@ class Tally(NamedTuple):
     """(4,) the reward as stated to the public: backlog included, shadow prices left out."""
     correct: jax.Array
     """First visits that found an incident actionable within its service level, by stratum."""
+    counted: jax.Array
+    """What the agency counts as correct escalations, by stratum, and prices follow: outcomes, or
+    where they are few the chances that calibrated scores gave them."""
     actionable: jax.Array
     """Actionable incidents that began, reported or not, by stratum: what coverage divides by."""
     incidents: jax.Array
@@ -121,6 +124,10 @@ class Dynamics:
     """(records, calibration, date_to, ...) -> params from what the agency can see"""
     truth: Callable[..., Any]
     """(city folder, date_from, ...) -> params of what really happened"""
+    cases: Callable[..., Any] | None = None
+    """(params) -> `parity311.mdp.heuristics.Cases` where steps are independent of each other"""
+    candidates: Callable[..., Any] | None = None
+    """(params, harness) -> policies among which a search looks for the best known, elsewhere"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +162,8 @@ class Domain:
     """Agents the paper names for this domain."""
     agent_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Hyper-parameters in which this domain departs from an agent's defaults."""
+    preference: tuple[float, float, float, float] = (0.5, 0.5, 0.0, 0.0)
+    """Weights of the reward without equity that stand for what the agency wants today."""
     price_step: float = 0.01
     """η of the coverage prices, per step (facts on what learns parity: 0.01 to 0.03)."""
     explainer: str = ""

@@ -59,7 +59,7 @@ class EquityMode(NamedTuple):
     """One form of the equity term."""
 
     update: Callable[[EquityParams, EquityState, jax.Array], EquityState]
-    """(params, state, confirmed correct escalations (6,)) -> state"""
+    """(params, state, correct escalations as the agency counts them (6,)) -> state"""
     reward: Callable[[EquityParams, EquityState, jax.Array], jax.Array]
     """(params, state before the step, credit (6,)) -> ()"""
     feature: Callable[[EquityParams, EquityState, jax.Array], jax.Array]

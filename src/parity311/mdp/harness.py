@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from parity311.mdp.contract import COVERAGE_FEATURE, EQUITY, N_REWARDS, Domain, Tally
 from parity311.mdp.equity import (
@@ -62,11 +63,15 @@ class Harness:
     """Steps until an episode is truncated; the domain's own if zero"""
 
     @property
+    def columns(self) -> tuple[int, ...]:
+        """Positions of the chosen features among all that the domain observes."""
+        chosen = self.observation_set or self.domain.default_observation_set
+        return self.domain.observation_indices(chosen)
+
+    @property
     def observation_names(self) -> tuple[str, ...]:
         """What a policy sees, in order; the coverage feature is always last."""
-        chosen = self.observation_set or self.domain.default_observation_set
-        indices = self.domain.observation_indices(chosen)
-        return (*(self.domain.observation_names[i] for i in indices), COVERAGE_FEATURE)
+        return (*(self.domain.observation_names[i] for i in self.columns), COVERAGE_FEATURE)
 
     @property
     def n_features(self) -> int:
@@ -106,9 +111,7 @@ class Harness:
     def observe(self, params: Any, equity: EquityParams, running: Running) -> jax.Array:
         """What the policy sees, (n_features,)."""
         play = self.domain.play
-        chosen = self.observation_set or self.domain.default_observation_set
-        indices = jnp.array(self.domain.observation_indices(chosen))
-        features = play.observe(params, running.state)[indices]
+        features = play.observe(params, running.state)[np.array(self.columns)]
         stratum = play.current_stratum(params, running.state)
         coverage = self._mode.feature(equity, running.equity, stratum)
         return jnp.append(features, coverage)
@@ -128,7 +131,7 @@ class Harness:
         moved = play.transition(key_transition, params, running.state, action, prices)
         paid = self._mode.reward(equity, running.equity, moved.credit)
         reward = jnp.where(jnp.arange(N_REWARDS) == EQUITY, paid, moved.reward)
-        counted = self._mode.update(equity, running.equity, moved.tally.correct)
+        counted = self._mode.update(equity, running.equity, moved.tally.counted)
         n_steps = running.n_steps + 1
         arrived = Running(moved.state, counted, n_steps)
         truncated = (n_steps >= self.horizon) & ~moved.terminated

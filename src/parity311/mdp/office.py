@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from parity311.mdp.contract import N_STRATA
 
@@ -31,8 +32,14 @@ N_ROWS = 64
 MAX_ARRIVALS = 6
 """New incidents one step can take in; at 1.5 expected, one step in 10,000 has more."""
 
+SHARED_TIME = 0.7
+"""Time a visit takes on a shared trip, in visits of its own (assumed: saves the way there)."""
+
 NEVER = 1e9
 """A time, in days, that never comes."""
+
+
+_UP_TO_HERE = np.triu(np.ones((N_ROWS, N_ROWS), np.float32))
 
 
 class OfficeParams(NamedTuple):
@@ -70,6 +77,7 @@ class Arrivals(NamedTuple):
     kind: jax.Array
     urgency: jax.Array
     hazard: jax.Array
+    chance: jax.Array
     actionable: jax.Array
     report_rate: jax.Array
     lifetime: jax.Array
@@ -86,13 +94,18 @@ class Office(NamedTuple):
     """severity code, 0 = A … 3 = D: the queue is served in this order, then by waiting time"""
     hazard: jax.Array
     """severity weight of one day unresolved"""
+    chance: jax.Array
+    """chance of being actionable, as far as the office can tell"""
     actionable: jax.Array
+    """whether it is, which only a visit finds out"""
     report_rate: jax.Array
     """reports per day while it is open"""
     ends: jax.Array
     """when it ends by itself, or when the repair is finished"""
     next_report: jax.Array
     first_report: jax.Array
+    last_known: jax.Array
+    """when it was last known to be open: its latest report, or a call"""
     since: jax.Array
     """when it entered the queue or the pool"""
     came_in: jax.Array
@@ -104,8 +117,8 @@ class Office(NamedTuple):
     n_reports: jax.Array
     """complaints this incident has had"""
     attempts: jax.Array
-    is_half: jax.Array
-    """whether its visit shares a trip and takes half the time"""
+    is_shared: jax.Array
+    """whether its visit shares a trip"""
     is_waiting: jax.Array
     """whether an unrecognised duplicate waits to be classified"""
     n_extra: jax.Array
@@ -128,9 +141,13 @@ class Work(NamedTuple):
     visits: jax.Array
     """(6,) visits made"""
     hours: jax.Array
-    """() visits' worth of inspector time: a shared trip counts half"""
+    """() visits' worth of inspector time: less on a shared trip"""
     days_avoided: jax.Array
     """(N_ROWS,) days by which a row's incident will end earlier"""
+    expected_days: jax.Array
+    """(N_ROWS,) the same as the office could expect it, without knowing what it would find"""
+    expected_correct: jax.Array
+    """(6,) correct escalations as the office could expect them"""
 
 
 def empty_office() -> Office:
@@ -139,18 +156,18 @@ def empty_office() -> Office:
     number = jnp.zeros(N_ROWS, jnp.float32)
     no = jnp.zeros(N_ROWS, bool)
     return Office(
-        status=zero, stratum=zero, kind=zero, urgency=zero, hazard=number, actionable=no,
-        report_rate=number, ends=number, next_report=number + NEVER, first_report=number,
-        since=number, came_in=number, wake=number,
-        n_open=zero, n_reports=zero, attempts=zero, is_half=no, is_waiting=no, n_extra=zero,
+        status=zero, stratum=zero, kind=zero, urgency=zero, hazard=number, chance=number,
+        actionable=no, report_rate=number, ends=number, next_report=number + NEVER,
+        first_report=number, last_known=number, since=number, came_in=number, wake=number,
+        n_open=zero, n_reports=zero, attempts=zero, is_shared=no, is_waiting=no, n_extra=zero,
         now=jnp.float32(0.0), allowance=jnp.float32(0.0), n_turned_away=jnp.int32(0),
     )  # fmt: skip
 
 
 def by_stratum(office: Office, values: jax.Array) -> jax.Array:
-    """Add up a value per row by stratum, (6,)."""
-    groups = jnp.arange(N_STRATA)[:, None] == office.stratum
-    return jnp.where(groups, values, 0).sum(axis=1).astype(jnp.float32)
+    """Add up a value per row by stratum, (6,); a product, for the reason of `time_ahead`."""
+    groups = (office.stratum[:, None] == jnp.arange(N_STRATA)).astype(jnp.float32)
+    return values.astype(jnp.float32) @ groups
 
 
 def closed_as(outcome: int, complaints: jax.Array) -> jax.Array:
@@ -166,7 +183,7 @@ def close_rows(office: Office, rows: jax.Array, status: jax.Array | int) -> Offi
         status=jnp.where(rows, status, office.status),
         n_open=jnp.where(rows, 0, office.n_open),
         attempts=jnp.where(rows, 0, office.attempts),
-        is_half=office.is_half & ~rows,
+        is_shared=office.is_shared & ~rows,
         is_waiting=office.is_waiting & ~rows,
         n_extra=jnp.where(rows & (jnp.asarray(status) != SERVED), 0, office.n_extra),
     )
@@ -177,16 +194,21 @@ def waiting_rows(office: Office) -> jax.Array:
     return (office.status == INTAKE) | office.is_waiting
 
 
-def oldest_waiting(office: Office) -> tuple[jax.Array, jax.Array]:
-    """Row of the complaint that has waited longest, and whether there is one."""
+def next_to_classify(office: Office) -> tuple[jax.Array, jax.Array]:
+    """Row of the complaint to classify next, and whether there is one.
+
+    The graver code first, then who has waited longest.
+    """
     is_waiting = waiting_rows(office)
-    return jnp.argmin(jnp.where(is_waiting, office.came_in, NEVER)), is_waiting.any()
+    order = office.urgency.astype(jnp.float32) * 1e4 + office.came_in
+    return jnp.argmin(jnp.where(is_waiting, order, NEVER)), is_waiting.any()
 
 
 def add_arrivals(office: Office, arrivals: Arrivals) -> tuple[Office, jax.Array]:
     """Put new incidents into free rows; returns the office and how many found room."""
     is_free = office.status == FREE
-    place = jnp.cumsum(is_free) - 1
+    # A running count as a product: cumsum on a CPU compares every row with every other.
+    place = (is_free.astype(jnp.float32) @ _UP_TO_HERE).astype(jnp.int32) - 1
     n_placed = jnp.minimum(arrivals.n, is_free.sum())
     is_new = is_free & (place < n_placed)
     source = jnp.clip(place, 0, MAX_ARRIVALS - 1)
@@ -200,6 +222,7 @@ def add_arrivals(office: Office, arrivals: Arrivals) -> tuple[Office, jax.Array]
         kind=fill(office.kind, arrivals.kind),
         urgency=fill(office.urgency, arrivals.urgency),
         hazard=fill(office.hazard, arrivals.hazard),
+        chance=fill(office.chance, arrivals.chance),
         actionable=fill(office.actionable, arrivals.actionable),
         report_rate=fill(office.report_rate, arrivals.report_rate),
         ends=fill(office.ends, office.now + arrivals.lifetime),
@@ -234,6 +257,7 @@ def receive_reports(
         status=jnp.where(comes_in, INTAKE, office.status),
         came_in=jnp.where(comes_in | starts_waiting, office.now, office.came_in),
         first_report=jnp.where(is_first, office.now, office.first_report),
+        last_known=jnp.where(is_report, office.now, office.last_known),
         next_report=jnp.where(
             is_report, jnp.where(falls_silent, NEVER, next_report), office.next_report
         ),
@@ -253,36 +277,41 @@ def no_work() -> Work:
         none,
         jnp.float32(0.0),
         jnp.zeros(N_ROWS, jnp.float32),
+        jnp.zeros(N_ROWS, jnp.float32),
+        none,
     )
 
 
 def classify(
     params: OfficeParams, office: Office, action: jax.Array, put_off_days: float
 ) -> tuple[Office, Work]:
-    """Apply one classification (0 inspect, 1 batch, 2 defer) to the oldest waiting complaint.
+    """Apply one classification (0 inspect, 1 batch, 2 defer) to the complaint whose turn it is.
 
     An unrecognised duplicate of a case in hand is closed unless an inspection is ordered, which
-    then only costs a visit.
+    then only costs a visit. Everything is worked out for the one row, then written into it.
     """
-    row, there_is_one = oldest_waiting(office)
-    here = (jnp.arange(N_ROWS) == row) & there_is_one
-    is_new = here & (office.status == INTAKE)
-    is_duplicate = here & ~is_new
-    orders_visit = is_duplicate & (action == 0)
-    closes = is_duplicate & (action != 0)
-    chosen = jnp.array([QUEUED, BATCHED, DEFERRED])[action]
-    n_closed = jnp.where(closes, jnp.minimum(office.n_open, 1), 0)
-    pause = jnp.where(action == 2, put_off_days, params.lead[office.urgency])
+    row, there_is_one = next_to_classify(office)
+    here = _at(row, there_is_one)
+    is_new = office.status[row] == INTAKE
+    new_case = _at(row, there_is_one & is_new)
+    closes = there_is_one & ~is_new & (action != 0)
+    n_closed = jnp.where(closes, jnp.minimum(office.n_open[row], 1), 0)
+    pause = jnp.where(action == 2, put_off_days, params.lead[office.urgency[row]])
+    orders_visit = _at(row, there_is_one & ~is_new & (action == 0))
     office = office._replace(
-        status=jnp.where(is_new, chosen, office.status),
-        since=jnp.where(is_new, office.now, office.since),
-        wake=jnp.where(is_new, office.now + pause, office.wake),
-        n_open=office.n_open - n_closed,
+        status=jnp.where(new_case, jnp.array([QUEUED, BATCHED, DEFERRED])[action], office.status),
+        since=jnp.where(new_case, office.now, office.since),
+        wake=jnp.where(new_case, office.now + pause, office.wake),
+        n_open=office.n_open - jnp.where(here, n_closed, 0),
         is_waiting=office.is_waiting & ~here,
         n_extra=office.n_extra + orders_visit,
     )
-    work = no_work()
-    return office, work._replace(outcomes=closed_as(DUPLICATE, n_closed))
+    return office, no_work()._replace(outcomes=closed_as(DUPLICATE, n_closed))
+
+
+def _at(row: jax.Array, condition: jax.Array) -> jax.Array:
+    """Mask (N_ROWS,) of one row, or of none where the condition fails."""
+    return jnp.arange(N_ROWS) == jnp.where(condition, row, -1)
 
 
 def visitable_rows(office: Office) -> jax.Array:
@@ -305,47 +334,50 @@ def visit_next(
     """
     can_visit = visitable_rows(office)
     row = jnp.argmin(jnp.where(can_visit, queue_order(office), jnp.inf))
-    cost = jnp.where(office.is_half[row] & (office.status[row] == QUEUED), 0.5, 1.0)
-    goes = can_visit.any() & (office.allowance >= cost)
-    here = (jnp.arange(N_ROWS) == row) & goes
-    is_wasted = here & (office.status == SERVED)
-    is_case = here & ~is_wasted
-    gets_in = chance < params.access[office.stratum[row]]
-    is_open = office.ends > office.now
-    found = is_case & gets_in & office.actionable & is_open
-    nothing = is_case & gets_in & ~found
-    closes_unseen = is_case & ~gets_in & (office.attempts + 1 >= params.max_attempts)
-    in_time = office.now - office.first_report <= params.service_level[office.urgency]
-    repaired = jnp.minimum(office.ends, office.now + params.repair)
-    n_open = office.n_open
-    closed = jnp.stack(
-        [
-            jnp.where(found, n_open, 0).sum(),
-            jnp.where(nothing, n_open, 0).sum(),
-            jnp.where(closes_unseen, n_open, 0).sum(),
-            jnp.int32(0),
-            jnp.where(is_wasted, jnp.minimum(n_open, 1), 0).sum(),
-        ]
-    )
+    status, stratum = office.status[row], office.stratum[row]
+    cost = jnp.where(office.is_shared[row] & (status == QUEUED), SHARED_TIME, 1.0)
+    goes = can_visit[row] & (office.allowance >= cost)
+    is_case = goes & (status == QUEUED)
+    is_wasted = goes & (status == SERVED)
+    gets_in = chance < params.access[stratum]
+    ends = office.ends[row]
+    is_open = ends > office.now
+    found = is_case & gets_in & office.actionable[row] & is_open
+    closes = is_case & (gets_in | (office.attempts[row] + 1 >= params.max_attempts))
+    # A case closed without access leaves the incident open: somebody may report it anew.
+    left = jnp.where(found, SERVED, jnp.where(gets_in | ~is_open, FREE, UNREPORTED))
+    repaired = jnp.minimum(ends, office.now + params.repair)
+    days, correct = expect_visit(params, office, row, jnp.float32(0.0))
+    # The office has no finer clock than its slots: 24 hours means by the next day.
+    waited = jnp.floor(office.now) - jnp.floor(office.first_report[row])
+    in_time = waited <= params.service_level[office.urgency[row]]
+    n_open = office.n_open[row]
+    outcome = jnp.where(found, VIOLATION, jnp.where(gets_in, NO_VIOLATION, NO_ACCESS))
+    n_closed = jnp.where(closes, n_open, jnp.where(is_wasted, jnp.minimum(n_open, 1), 0))
+    outcome = jnp.where(is_wasted, DUPLICATE, outcome)
+    here, group = _at(row, goes), jnp.arange(N_STRATA) == stratum
+    case_here, closed_here = _at(row, is_case), _at(row, closes)
     work = Work(
-        outcomes=work.outcomes + closed,
-        correct=work.correct + by_stratum(office, found & in_time),
-        visits=work.visits + by_stratum(office, here),
+        outcomes=work.outcomes + jnp.where(jnp.arange(5) == outcome, n_closed, 0),
+        correct=work.correct + (group & found & in_time),
+        visits=work.visits + (group & goes),
         hours=work.hours + jnp.where(goes, cost, 0.0),
-        days_avoided=work.days_avoided + jnp.where(found, office.ends - repaired, 0.0),
+        days_avoided=work.days_avoided + jnp.where(_at(row, found), ends - repaired, 0.0),
+        expected_days=work.expected_days + jnp.where(case_here, days, 0.0),
+        expected_correct=work.expected_correct + jnp.where(group & is_case, correct, 0.0),
     )
     office = office._replace(
+        status=jnp.where(closed_here, left, office.status),
         allowance=office.allowance - jnp.where(goes, cost, 0.0),
-        ends=jnp.where(found, repaired, office.ends),
-        attempts=office.attempts + is_case,
-        wake=jnp.where(is_case, office.now + 1.0, office.wake),
-        n_extra=office.n_extra - is_wasted,
-        n_open=n_open - jnp.where(is_wasted, jnp.minimum(n_open, 1), 0),
+        ends=jnp.where(_at(row, found), repaired, office.ends),
+        attempts=jnp.where(closed_here, 0, office.attempts + case_here),
+        wake=jnp.where(case_here, office.now + 1.0, office.wake),
+        n_open=office.n_open - jnp.where(here, n_closed, 0),
+        is_shared=office.is_shared & ~closed_here,
+        is_waiting=office.is_waiting & ~closed_here,
+        n_extra=jnp.where(closed_here & ~found, 0, office.n_extra - _at(row, is_wasted)),
     )
-    office = close_rows(office, found, SERVED)
-    # A case closed without access leaves the incident open: somebody may report it anew.
-    office = close_rows(office, closes_unseen & is_open, UNREPORTED)
-    return close_rows(office, nothing | (closes_unseen & ~is_open), FREE), work
+    return office, work
 
 
 def pass_time(
@@ -371,6 +403,7 @@ def pass_time(
     office = office._replace(
         status=jnp.where(comes_back, INTAKE, office.status),
         came_in=jnp.where(comes_back, office.now, office.came_in),
+        last_known=jnp.where(comes_back, office.now, office.last_known),
     )
     office = close_rows(office, put_away & ~is_over, UNREPORTED)
     return close_rows(office, (put_away & is_over) | forgotten, FREE), outcomes
@@ -383,48 +416,71 @@ def release_pool(office: Office, pool_size: int, longest_days: float) -> Office:
     is_ready = (in_pool.sum() >= pool_size) | (office.now - oldest >= longest_days)
     moves = in_pool & is_ready
     return office._replace(
-        status=jnp.where(moves, QUEUED, office.status), is_half=office.is_half | moves
+        status=jnp.where(moves, QUEUED, office.status), is_shared=office.is_shared | moves
     )
 
 
 def time_ahead(order: jax.Array, time: jax.Array) -> jax.Array:
     """Inspector time due up to and including each row's own visit, (N_ROWS,).
 
-    Every row against every other. The barriers keep the compiler from recomputing inputs or sums
-    for each pair: on a CPU that costs fifty times as much.
+    Every row against every other, as a matrix product: a sum would be recomputed by everything
+    that reads it, which costs fifty times as much on a CPU.
     """
-    order, time = jax.lax.optimization_barrier((order, time))
-    ahead = jnp.where(order[:, None] <= order[None, :], time[:, None], 0.0).sum(axis=0)
-    return jax.lax.optimization_barrier(ahead)
+    return time @ (order[:, None] <= order[None, :]).astype(jnp.float32)
+
+
+def chance_open(params: OfficeParams, days: jax.Array) -> jax.Array:
+    """Chance that the incident of a case in line is open, so many days after it last was.
+
+    Lifetimes are memoryless, and so are the calls that take cases off the line whose incident has
+    ended: that no call has done so is itself a sign.
+    """
+    ending = 1.0 / params.lifetime[1]
+    # The formula has no value where both rates agree; a hair's breadth beside it does as well.
+    calling = 1.0 / params.call_back + 1e-3
+    still_open = jnp.exp(-ending * days)
+    over_unnoticed = ending * (still_open - jnp.exp(-calling * days)) / (calling - ending)
+    return still_open / (still_open + jnp.maximum(over_unnoticed, 0.0))
+
+
+def expect_visit(
+    params: OfficeParams, office: Office, rows: jax.Array, wait: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Days that visits to these rows after a wait would avoid, and the chance that each counts."""
+    life = params.lifetime[1]
+    known_for = jnp.maximum(office.now - office.last_known[rows], 0.0)
+    is_open = chance_open(params, known_for) * jnp.exp(-wait / life)
+    chance = office.chance[rows] * params.access[office.stratum[rows]] * is_open
+    days = jnp.floor(office.now + wait) - jnp.floor(office.first_report[rows])
+    in_time = days <= params.service_level[office.urgency[rows]]
+    return chance * life * jnp.exp(-params.repair / life), jnp.where(in_time, chance, 0.0)
 
 
 def work_in_hand(
-    params: OfficeParams, office: Office, capacity: jax.Array, pool_wait_days: float
+    params: OfficeParams, office: Office, capacity: jax.Array, pool_wait: jax.Array
 ) -> Work:
     """What the visits already ordered are expected to bring, given where each stands in line.
 
-    Training credits a decision with the change of this, at the time of the decision; the sum over
-    an episode is what the visits really brought (up to what is still in hand at the end).
+    Training credits a decision with the change of this, at the time of the decision. What a visit
+    brings is expected, not found out, at the visit too, so that chance outcomes do not drown what
+    the decision did; over many episodes both add up to the same.
     """
     in_queue = (office.status == QUEUED) | ((office.status == SERVED) & (office.n_extra > 0))
     in_pool = office.status == BATCHED
-    time = jnp.where(in_queue, jnp.where(office.is_half, 0.5, 1.0), 0.0)
+    time = jnp.where(in_queue, jnp.where(office.is_shared, SHARED_TIME, 1.0), 0.0)
     ahead = time_ahead(queue_order(office), time) - office.allowance
     wait = jnp.maximum(ahead, 0.0) / jnp.maximum(capacity, 1e-6)
     pooled = time.sum() / jnp.maximum(capacity, 1e-6)
-    wait = jnp.where(in_pool, pool_wait_days + pooled, wait)
-    visit_at = jnp.maximum(office.now + wait, jnp.where(in_queue, office.wake, 0.0))
+    wait = jnp.where(in_pool, pool_wait + pooled, wait)
+    wait = jnp.maximum(wait, jnp.where(in_queue, office.wake - office.now, 0.0))
     is_case = (office.status == QUEUED) | in_pool
-    is_found = is_case & office.actionable & (office.ends > visit_at)
-    chance = jnp.where(is_found, params.access[office.stratum], 0.0)
-    in_time = visit_at - office.first_report <= params.service_level[office.urgency]
-    hours = jnp.where(in_pool | (office.is_half & is_case), 0.5, 1.0)
+    # A case that will not be reached before it is put away brings nothing.
+    is_reached = is_case & (office.now + wait - office.since <= params.expiry)
+    days, correct = expect_visit(params, office, jnp.arange(N_ROWS), wait)
     ordered = is_case | in_queue
-    days = jnp.maximum(office.ends - visit_at - params.repair, 0.0)
-    return Work(
-        outcomes=jnp.zeros(len(OUTCOME_NAMES), jnp.float32),
-        correct=by_stratum(office, chance * in_time),
-        visits=by_stratum(office, ordered),
+    hours = jnp.where(in_pool | (office.is_shared & is_case), SHARED_TIME, 1.0)
+    return no_work()._replace(
         hours=jnp.where(ordered, hours, 0.0).sum(),
-        days_avoided=chance * days,
+        expected_days=jnp.where(is_reached, days, 0.0),
+        expected_correct=by_stratum(office, jnp.where(is_reached, correct, 0.0)),
     )

@@ -24,9 +24,9 @@ class Feature:
 
     name: str
     event: str
-    """What is summed: report, violation, substantive (violation or none found), closing."""
+    """What is summed: report, violation, substantive (violation or none found)."""
     place: str
-    """What the events share: building_id, tract, zip, or domain."""
+    """What the events share: building_id, tract or zip."""
     window_days: int
     meaning: str
 
@@ -73,40 +73,69 @@ def complaint_features(
 
 
 def features_query(domain: str, before: date | None, cut_off: str) -> str:
-    """The SQL behind `complaint_features`: one pass over a stream of events by place and time."""
+    """The SQL behind `complaint_features`: windows over three streams of events.
+
+    Reports look back on reports; on findings (closings with or without a violation); and on the
+    queue, which is carried over from day to day so that each day is a window of its own.
+    """
     received = f"AND c.received_at < TIMESTAMP '{before}'" if before else ""
     closed = f"AND o.closed_at < TIMESTAMP '{before}'" if before else ""
-    windows = ",\n  ".join(_window(feature, cut_off) for feature in FEATURES)
+
+    def windows(*events: str) -> str:
+        chosen = (feature for feature in FEATURES if feature.event in events)
+        return ",\n    ".join(_window(feature, cut_off) for feature in chosen)
+
     return f"""
 WITH placed AS (
-  SELECT c.*, t.zip FROM complaints c LEFT JOIN tracts t ON t.geoid = c.tract
+  SELECT c.complaint_id, c.received_at AS known_at, c.building_id, c.tract, t.zip
+  FROM complaints c LEFT JOIN tracts t ON t.geoid = c.tract
   WHERE c.domain = '{domain}' {received}
-), events AS (
-  SELECT complaint_id, received_at, received_at AS known_at, building_id, tract, zip,
-    1 AS report, 0 AS violation, 0 AS substantive, 0 AS closing
-  FROM placed
-  UNION ALL
-  SELECT NULL, NULL, o.closed_at, c.building_id, c.tract, c.zip, 0,
-    CAST(o.disposition_class = 'violation' AS INT),
-    CAST(o.disposition_class IN ('violation', 'no_violation') AS INT), 1
+), closings AS (
+  SELECT o.closed_at AS known_at, c.building_id, c.tract, c.zip, o.disposition_class AS class
   FROM placed c JOIN outcomes o USING (complaint_id)
   WHERE o.closed_at IS NOT NULL {closed}
+), reports AS (
+  SELECT complaint_id, known_at,
+    date_diff('second', max(known_at) OVER (PARTITION BY building_id ORDER BY known_at
+      RANGE BETWEEN UNBOUNDED PRECEDING AND {cut_off}), known_at) / 86400.0
+      AS days_since_last_report,
+    {windows("report")}
+  FROM placed
+), found AS (
+  SELECT complaint_id, known_at, building_id, tract, zip, 0 AS violation, 0 AS substantive
+  FROM placed
+  UNION ALL
+  SELECT NULL, known_at, building_id, tract, zip, CAST(class = 'violation' AS INT), 1
+  FROM closings WHERE class IN ('violation', 'no_violation')
+), findings AS (
+  SELECT complaint_id,
+    {windows("violation", "substantive")}
+  FROM found QUALIFY complaint_id IS NOT NULL
+), flow AS (
+  SELECT complaint_id, known_at, CAST(known_at AS DATE) AS day, 1 AS change FROM placed
+  UNION ALL SELECT NULL, known_at, CAST(known_at AS DATE), -1 FROM closings
+), days AS (
+  SELECT day, SUM(change) OVER (ORDER BY day ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+    AS carried
+  FROM (SELECT day, SUM(change) AS change FROM flow GROUP BY day)
+), queue AS (
+  SELECT complaint_id, day, COALESCE(SUM(change) OVER (PARTITION BY day ORDER BY known_at
+    RANGE BETWEEN UNBOUNDED PRECEDING AND {cut_off}), 0) AS today
+  FROM flow QUALIFY complaint_id IS NOT NULL
 )
-SELECT complaint_id, received_at,
-  date_diff('second', max(CASE WHEN report = 1 THEN known_at END) OVER (PARTITION BY building_id
-    ORDER BY known_at RANGE BETWEEN UNBOUNDED PRECEDING AND {cut_off}), known_at) / 86400.0
-    AS days_since_last_report,
-  COALESCE(SUM(report - closing) OVER (ORDER BY known_at
-    RANGE BETWEEN UNBOUNDED PRECEDING AND {cut_off}), 0) AS n_open,
-  {windows}
-FROM events
-QUALIFY complaint_id IS NOT NULL
+SELECT complaint_id, known_at AS received_at, days_since_last_report,
+  CAST(COALESCE(carried, 0) + today AS BIGINT) AS n_open,
+  {", ".join(feature.name for feature in FEATURES)}
+FROM reports JOIN findings USING (complaint_id) JOIN queue USING (complaint_id)
+JOIN days USING (day)
 ORDER BY received_at, complaint_id"""
 
 
 def _window(feature: Feature, cut_off: str) -> str:
+    # Every row of the stream of reports is one report.
+    summed = "COUNT(*)" if feature.event == "report" else f"SUM({feature.event})"
     return (
-        f"CAST(COALESCE(SUM({feature.event}) OVER (PARTITION BY {feature.place} ORDER BY known_at "
+        f"CAST(COALESCE({summed} OVER (PARTITION BY {feature.place} ORDER BY known_at "
         f"RANGE BETWEEN INTERVAL {feature.window_days} DAY PRECEDING AND {cut_off}), 0) AS INT) "
         f"AS {feature.name}"
     )

@@ -15,8 +15,12 @@ FORMAT_VERSION = 1
 """Rises whenever a folder written by an older version can no longer be read."""
 
 BOROUGHS = ("Bronx", "Brooklyn", "Manhattan", "Queens", "Staten Island")
+NYC_COUNTIES = ("36005", "36047", "36061", "36081", "36085")
+"""First five digits of a tract in New York City: state and county."""
 SEVERITIES = ("A", "B", "C", "D")
-CHANNELS = ("PHONE", "ONLINE", "MOBILE", "OTHER", "FILING")
+CHANNELS = ("PHONE", "ONLINE", "MOBILE", "OTHER", "FILING", "UNKNOWN")
+"""How a complaint came in. OTHER: the agency found it itself; FILING: an owner's mandatory filing;
+UNKNOWN: the source does not say."""
 DISPOSITION_CLASSES = (
     "violation",
     "no_violation",
@@ -47,6 +51,8 @@ class Column:
     minimum: float | None = None
     maximum: float | None = None
     allowed: tuple[str, ...] | None = None
+    allowed_where: tuple[str, tuple[str, ...]] | None = None
+    """(other column, beginnings): the allowed values bind only rows where that column starts so."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +83,14 @@ TRACTS = Table(
     key="geoid",
     columns=(
         Column("geoid", pa.string(), "state 2 + county 3 + tract 6 digits"),
-        Column("borough", pa.string(), "borough name", allowed=BOROUGHS),
-        Column("community_board", pa.int32(), "borough digit × 100 + board", minimum=100),
+        Column(
+            "borough",
+            pa.string(),
+            "borough name; in another city its side or district",
+            allowed=BOROUGHS,
+            allowed_where=("geoid", NYC_COUNTIES),
+        ),
+        Column("community_board", pa.int32(), "borough digit × 100 + board", minimum=0),
         Column("zip", pa.string(), "postal code most of the tract lies in", nullable=True),
         Column("longitude", pa.float64(), "degrees, tract centre", minimum=-180, maximum=180),
         Column("latitude", pa.float64(), "degrees, tract centre", minimum=-90, maximum=90),

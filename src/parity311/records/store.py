@@ -8,7 +8,9 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,9 +26,11 @@ import pyarrow.parquet as pq
 from parity311 import __version__
 from parity311.errors import RecordsError, unknown_name
 from parity311.records.schema import FORMAT_VERSION, TABLES
-from parity311.records.validate import validate_table
+from parity311.records.validate import validate_file, validate_table
 
 MANIFEST = "manifest.json"
+QUERY_MEMORY_BYTES = 4 << 30
+"""What a query may hold in memory before it spills to the system's temporary folder."""
 
 
 @contextmanager
@@ -209,6 +213,10 @@ class Records:
         """DuckDB with one view a table; tables split by domain are joined by column name."""
         connection = duckdb.connect()
         connection.execute("SET preserve_insertion_order = true")
+        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        connection.execute(f"SET memory_limit = '{min(QUERY_MEMORY_BYTES, physical * 3 // 4)}B'")
+        spill = str(Path(tempfile.gettempdir()) / "parity311-spill").replace("'", "''")
+        connection.execute(f"SET temp_directory = '{spill}'")
         for name, table in TABLES.items():
             pattern = f"{name}/*.parquet" if table.by_domain else f"{name}.parquet"
             if not any(self.folder.glob(pattern)):
@@ -232,7 +240,11 @@ class Records:
             ) from error
 
     def validate(self) -> None:
-        """Check every table of the folder; raise on the first row that is wrong."""
+        """Check every table of the folder in batches; raise on the first row that is wrong."""
         for name, table in TABLES.items():
             for domain in self.domains if table.by_domain else (None,):
-                self.table(name, domain)
+                path = table_path(self.folder, name, domain)
+                if path.is_file():
+                    validate_file(table, path, self.folder)
+                else:
+                    self.table(name, domain)

@@ -43,11 +43,26 @@ class Areas:
     covariates: dict[str, np.ndarray]
     edges: np.ndarray
     """(n_edges, 2) pairs of indices of neighbouring areas, each pair once."""
+    position: np.ndarray | None = None
+    """(n_areas, 2) longitude and latitude in degrees, where known."""
 
     @property
     def n_areas(self) -> int:
         """Number of areas."""
         return len(self.geoid)
+
+    def match(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Index of every code among the areas, and whether it is one of them."""
+        names = self.geoid.astype(str)
+        order = np.argsort(names)
+        place = np.searchsorted(names[order], codes.astype(str)).clip(max=len(names) - 1)
+        index = order[place]
+        return index, names[index] == codes.astype(str)
+
+    def quintile_of(self, codes: np.ndarray) -> np.ndarray:
+        """Income quintile of the area of every code; 0 where it is unknown."""
+        index, known = self.match(codes)
+        return np.where(known, self.income_quintile[index], 0)
 
     def design(self, names: tuple[str, ...] = COVARIATES) -> tuple[np.ndarray, np.ndarray]:
         """Standardise covariates; a missing value becomes the mean and is counted.
@@ -97,6 +112,7 @@ def areas_from_tracts(table: pa.Table) -> Areas:
         income_quintile=_floats(table["income_quintile"]).astype(np.int64),
         covariates=covariates,
         edges=edges_from_neighbours(geoid, table["neighbours"].to_pylist()),
+        position=np.column_stack([_floats(table["longitude"]), _floats(table["latitude"])]),
     )
 
 

@@ -5,18 +5,22 @@ They take a slow city for a talkative one: where cases stay open longer, more du
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from parity311.reporting.areas import Areas
-from parity311.reporting.exposure_rate import estimate_from_fit, fit_rows
-from parity311.reporting.hierarchy import Prior
+from parity311.reporting.cells import build_cells
+from parity311.reporting.exposure_rate import RateFit, estimate_from_fit, fit_rows
 from parity311.reporting.incidents import Estimate, estimate_from_factors
+from parity311.reporting.lifetimes import fixed
 from parity311.reporting.likelihood import RowData
+from parity311.reporting.model import NEVER, Model
 from parity311.reporting.settings import Settings
 from parity311.reporting.table import ReportTable
 
-ONE_LIFETIME = Prior(np.zeros(1), np.zeros(1), logit_silent=(-30.0, 0.0))
-"""The unit of time is a lifetime, and nobody falls silent after the first report."""
+ONE_LIFETIME = fixed(1.0)
+"""The unit of time is a lifetime."""
 
 
 def zero_truncated(table: ReportTable, areas: Areas, settings: Settings) -> Estimate:
@@ -24,9 +28,7 @@ def zero_truncated(table: ReportTable, areas: Areas, settings: Settings) -> Esti
 
     λ̂ solves reports per reported incident = λ/(1 − e^−λ); pooled over areas.
     """
-    data = _counts_alone(table)
-    use = np.ones(table.n_incidents, dtype=bool)
-    fitted = fit_rows(table, areas, settings, "fixed", ONE_LIFETIME, data, use, False)
+    fitted = _fit_counts("fixed", table, areas, settings)
     text = (
         "Assumes that every incident is open equally long and reported at one rate within an area; "
         "ignores how long the city took."
@@ -36,9 +38,7 @@ def zero_truncated(table: ReportTable, areas: Areas, settings: Settings) -> Esti
 
 def geometric(table: ReportTable, areas: Areas, settings: Settings) -> Estimate:
     """Geometric reports per incident: P(reported) = D/C, Î = R·C/D; pooled over areas."""
-    data = _counts_alone(table)
-    use = np.ones(table.n_incidents, dtype=bool)
-    fitted = fit_rows(table, areas, settings, "geometric", ONE_LIFETIME, data, use, False)
+    fitted = _fit_counts("geometric", table, areas, settings)
     text = (
         "Assumes that incidents end at a constant rate, or that reporting varies exponentially "
         "between them; ignores how long the city took."
@@ -46,9 +46,15 @@ def geometric(table: ReportTable, areas: Areas, settings: Settings) -> Estimate:
     return estimate_from_fit("geometric", text, fitted, table, areas, settings, has_rate=False)
 
 
-def _counts_alone(table: ReportTable) -> RowData:
-    n = table.n_incidents
-    return RowData(table.n_further.astype(np.float64), np.zeros(n), np.ones(n))
+def _fit_counts(law: str, table: ReportTable, areas: Areas, settings: Settings) -> RateFit:
+    """Fit reports per incident with no exposure; agency findings say nothing about residents."""
+    use = table.is_resident
+    n = int(use.sum())
+    further = table.n_further[use].astype(np.float64)
+    data = RowData(further, np.zeros(n), np.ones(n), np.zeros(n), np.zeros(n))
+    cells = build_cells(table, areas, replace(settings, lifetime=ONE_LIFETIME))
+    model = Model(law, cells, logit_silent=NEVER)
+    return RateFit(cells, fit_rows(model, data, cells.row_cell[use]))
 
 
 def lower_bound(table: ReportTable, areas: Areas, settings: Settings) -> Estimate:
@@ -58,9 +64,9 @@ def lower_bound(table: ReportTable, areas: Areas, settings: Settings) -> Estimat
     draws are log-normal in the unreported part (Chao 1987).
     """
     n_areas = areas.n_areas
-    ones = np.bincount(table.area, table.n_further == 0, minlength=n_areas)
-    twos = np.bincount(table.area, table.n_further == 1, minlength=n_areas)
-    reported = np.bincount(table.area, minlength=n_areas).astype(np.float64)
+    ones = np.bincount(table.area, table.weight * (table.n_further == 0), minlength=n_areas)
+    twos = np.bincount(table.area, table.weight * (table.n_further == 1), minlength=n_areas)
+    reported = np.bincount(table.area, table.weight, minlength=n_areas)
     missed = ones * np.maximum(ones - 1, 0) / (2 * (twos + 1))
     variance = (
         missed
@@ -81,7 +87,9 @@ def lower_bound(table: ReportTable, areas: Areas, settings: Settings) -> Estimat
         counts=table.incidents_by_window(),
         factors=1.0 + missed / at_least,
         factor_draws=1.0 + draws / at_least,
-        share=np.where(reported > 0, reported / (reported + missed), np.nan),
+        share=np.divide(
+            reported, reported + missed, out=np.full(n_areas, np.nan), where=reported > 0
+        ),
     )
 
 

@@ -9,7 +9,7 @@ from parity311.errors import EstimationError, unknown_name
 from parity311.reporting.areas import Areas
 from parity311.reporting.as_published import as_published
 from parity311.reporting.counts import geometric, lower_bound, raw, zero_truncated
-from parity311.reporting.exposure_rate import exposure_rate, exposure_rate_mixed
+from parity311.reporting.exposure_rate import exposure_rate, exposure_rate_even
 from parity311.reporting.incidents import Estimate
 from parity311.reporting.settings import Settings
 from parity311.reporting.table import ReportTable
@@ -33,9 +33,9 @@ LISTED = (
         uses_lifetime=True,
     ),
     Estimator(
-        "exposure_rate_mixed",
-        "the same where reporting varies between incidents of one place",
-        exposure_rate_mixed,
+        "exposure_rate_even",
+        "the same with one rate for all incidents of a place and pattern",
+        exposure_rate_even,
         uses_lifetime=True,
     ),
     Estimator("zero_truncated", "Poisson reports per incident, no exposure", zero_truncated),

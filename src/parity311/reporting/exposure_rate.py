@@ -8,26 +8,24 @@ lifetime law.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from parity311.errors import EstimationError
 from parity311.reporting.areas import Areas
 from parity311.reporting.cells import Cells, build_cells
-from parity311.reporting.hierarchy import Fit, Inspected, Model, Prior, fit_hierarchy
+from parity311.reporting.hierarchy import Fit, fit_hierarchy
 from parity311.reporting.incidents import NOT_PUBLISHED, Estimate, estimate_from_shares
 from parity311.reporting.inspections import inspected_cells
 from parity311.reporting.lifetimes import Lifetime
-from parity311.reporting.likelihood import RowData, reported_share
+from parity311.reporting.likelihood import Mixture, RowData, reported_share
+from parity311.reporting.model import LOG_CALLBACK, NEVER, Inspected, Model
 from parity311.reporting.settings import Settings
 from parity311.reporting.table import ReportTable
 
-LOG_CLOSING_CENTRE = np.log(1.0 / 14.0)
-LOG_CLOSING_SD = 2.0
-"""Belief about an estimated closing rate: a mean lifetime of two weeks, within a factor of 50."""
-CLOSING_SLOPE_SD = 0.5
-"""Belief about how log closing rates vary with a standardised covariate, where inspections tell."""
+N_HERMITE = 9
+"""Nodes of the average over an area's effect; exact for polynomials of degree 17."""
 
 
 @dataclass(frozen=True)
@@ -40,60 +38,86 @@ class RateFit:
     @property
     def mean_lifetime_days(self) -> float:
         """Fitted (or given) mean natural lifetime, averaged over areas on the log scale."""
-        return float(np.exp(-self._log_closing(self.fit.parameters).mean()))
+        closing = self.fit.model.split(self.fit.parameters)[1]
+        return float(np.exp(-(self.cells.closing.areas @ closing).mean()))
 
     @property
     def silent_share(self) -> float:
         """Share of reported incidents that get no further report whatever the exposure."""
-        return float(1.0 / (1.0 + np.exp(-self.fit.parameters[-2])))
-
-    @property
-    def gamma_shape(self) -> float | None:
-        """Shape of the Gamma mixture; None without mixing."""
-        return float(np.exp(self.fit.parameters[-1])) if self.fit.model.is_mixed else None
-
-    def _log_closing(self, parameters: np.ndarray) -> np.ndarray:
-        n_slopes = self.cells.design.shape[1]
-        return parameters[..., n_slopes:-2] @ self.fit.model.closing_design.T
+        return float(1.0 / (1.0 + np.exp(-self.fit.parameters[-1])))
 
     def log_rate_of_areas(self, parameters: np.ndarray, effects: np.ndarray) -> np.ndarray:
-        """Log λ of an average incident of every area; leading axes of the arguments are kept."""
-        n_slopes = self.cells.design.shape[1]
-        return parameters[..., :n_slopes] @ self.cells.area_design.T + effects
+        """Logarithm of λ of an average incident of every area; leading axes are kept."""
+        return self.fit.model.split(parameters)[0] @ self.cells.rate.areas.T + effects
 
-    def share_of_cells(self, parameters: np.ndarray, effects: np.ndarray) -> np.ndarray:
-        """P(reported) of every cell; leading axes (draws) are kept."""
-        n_slopes = self.cells.design.shape[1]
-        log_rate = parameters[..., :n_slopes] @ self.cells.design.T
-        log_rate = log_rate + effects[..., self.cells.area]
-        log_closing = self._log_closing(parameters)[..., self.cells.area]
-        return self._share(parameters, log_rate, log_closing)
-
-    def share_of_areas(self, parameters: np.ndarray, effects: np.ndarray) -> np.ndarray:
-        """P(reported) of an average incident of every area; leading axes (draws) are kept."""
-        log_rate = self.log_rate_of_areas(parameters, effects)
-        return self._share(parameters, log_rate, self._log_closing(parameters))
-
-    def _share(
-        self, parameters: np.ndarray, log_rate: np.ndarray, log_closing: np.ndarray
+    def share_of_cells(
+        self, parameters: np.ndarray, effects: np.ndarray, mixture: Mixture
     ) -> np.ndarray:
-        model = self.fit.model
-        log_shape = parameters[..., -1:]
-        return reported_share(model.law, model.is_mixed, log_rate, log_closing, log_shape)
+        """(n_cells,) P(reported)."""
+        cells = self.cells
+        rate, closing = self.fit.model.split(parameters)
+        log_odds = cells.rate.cells @ rate + effects[cells.area]
+        log_odds -= cells.closing.cells @ closing + cells.closing_offset
+        share = reported_share(self.fit.model.law, mixture, log_odds)
+        return np.where(cells.is_certain, 1.0, share)
+
+    def share_of_areas(
+        self, parameters: np.ndarray, effects: np.ndarray, mixture: Mixture
+    ) -> np.ndarray:
+        """(n_areas,) P(reported) of an average incident."""
+        rate, closing = self.fit.model.split(parameters)
+        log_odds = self.cells.rate.areas @ rate + effects - self.cells.closing.areas @ closing
+        return reported_share(self.fit.model.law, mixture, log_odds)
+
+    def factors(
+        self,
+        counts: np.ndarray,
+        parameters: np.ndarray,
+        effects: np.ndarray,
+        mixture: Mixture,
+    ) -> np.ndarray:
+        """(n_areas,) incidents per reported incident, given the reported ones of every cell.
+
+        Where an area has none, that of an average incident there.
+        """
+        n_areas, area = self.cells.n_areas, self.cells.area
+        inverse = 1.0 / np.maximum(self.share_of_cells(parameters, effects, mixture), 1e-12)
+        total = np.bincount(area, counts * inverse, minlength=n_areas)
+        reported = np.bincount(area, counts, minlength=n_areas)
+        average = 1.0 / np.maximum(self.share_of_areas(parameters, effects, mixture), 1e-12)
+        return np.divide(total, reported, out=average, where=reported > 0)
+
+    def mean_factors(self, counts: np.ndarray) -> np.ndarray:
+        """(n_areas,) the same at the mode, averaged over what is uncertain about the effects.
+
+        The average is larger than one over the share at the effects' mode. Common parameters stay
+        at theirs, so that a few wild draws do not set the level.
+        """
+        fit = self.fit
+        spread = 1.0 / np.sqrt(fit.curvature.spread(fit.sigma))
+        nodes, weights = np.polynomial.hermite_e.hermegauss(N_HERMITE)
+        out = np.zeros(self.cells.n_areas)
+        for node, weight in zip(nodes, weights / weights.sum(), strict=True):
+            effects = fit.effects + node * spread
+            out += weight * self.factors(counts, fit.parameters, effects, fit.model.mixture)
+        return out
 
 
 def exposure_rate(table: ReportTable, areas: Areas, settings: Settings) -> Estimate:
-    """Zero-inflated Poisson with exposure and a lifetime law, partially pooled over areas."""
-    fitted = fit_exposure_rate(table, areas, settings)
+    """Zero-inflated Poisson with exposure and a lifetime law, partially pooled over areas.
+
+    Rates vary between incidents of one place (Gamma), as far as the reports show it.
+    """
+    fitted = fit_exposure_rate(table, areas, settings, is_mixed=True)
     assumption = settings.lifetime.describe(fitted.mean_lifetime_days)
     return estimate_from_fit("exposure_rate", assumption, fitted, table, areas, settings)
 
 
-def exposure_rate_mixed(table: ReportTable, areas: Areas, settings: Settings) -> Estimate:
-    """The same with a Gamma spread of reporting between incidents of one place."""
-    fitted = fit_exposure_rate(table, areas, settings, is_mixed=True)
+def exposure_rate_even(table: ReportTable, areas: Areas, settings: Settings) -> Estimate:
+    """The same with one rate for all incidents of a place and pattern."""
+    fitted = fit_exposure_rate(table, areas, settings)
     assumption = settings.lifetime.describe(fitted.mean_lifetime_days)
-    return estimate_from_fit("exposure_rate_mixed", assumption, fitted, table, areas, settings)
+    return estimate_from_fit("exposure_rate_even", assumption, fitted, table, areas, settings)
 
 
 def fit_exposure_rate(
@@ -113,45 +137,42 @@ def fit_exposure_rate(
         table.n_further[use].astype(np.float64),
         table.last_delay_days[use],
         table.exposure_days[use],
+        table.found_ended[use].astype(np.float64),
+        table.called_until_days[use],
     )
     _check_fixed_lifetime(lifetime, data)
-    return fit_rows(
-        table, areas, settings, lifetime.law, closing_prior(settings, areas), data, use, is_mixed
-    )
-
-
-def fit_rows(
-    table: ReportTable,
-    areas: Areas,
-    settings: Settings,
-    law: str,
-    prior: Prior,
-    data: RowData,
-    use: np.ndarray,
-    is_mixed: bool,
-) -> RateFit:
-    """Fit one law to the rows in ``use``, whose data are given."""
-    cells = build_cells(table, areas, settings.covariates)
+    cells = build_cells(table, areas, settings)
     inspected: Inspected | None = None
     if settings.inspections is not None:
         cells, inspected = inspected_cells(cells, settings.inspections)
-    slopes, _ = areas.design(settings.closing_covariates)
-    model = Model(
-        law=law,
-        is_mixed=is_mixed,
-        cells=replace(cells, row_cell=cells.row_cell[use]),
-        closing_design=np.column_stack([np.ones(areas.n_areas), slopes]),
-        prior=prior,
-        inspected=inspected,
-    )
-    days = max(float(data.exposure_days.sum()), 0.1)
-    fit = fit_hierarchy(model, data, float(np.log((data.n_further.sum() + 0.5) / days)))
+    calls = LOG_CALLBACK if lifetime.law == "exponential" and data.found_ended.any() else NEVER
+    model = Model(lifetime.law, cells, log_callback=calls, inspected=inspected)
+    fit = fit_rows(model, data, cells.row_cell[use], is_mixed=is_mixed)
+    return RateFit(cells, fit)
+
+
+def fit_rows(model: Model, data: RowData, cell: np.ndarray, *, is_mixed: bool = False) -> Fit:
+    """Fit a model, starting from the crude rate; raise where nothing can be told."""
+    n = len(cell)
+    if n == 0:
+        raise EstimationError(
+            "No incident has an exposure of more than 0.1 day, so reports say nothing about how "
+            "fast people report; give closing or inspection times, or use estimator "
+            "'zero_truncated'."
+        )
+    if data.n_further.sum() == 0:
+        raise EstimationError(
+            f"None of {n} incidents was reported a second time, so nothing tells how fast people "
+            "report; widen the dates, or use estimator 'lower_bound' or 'raw'."
+        )
+    crude = data.n_further.sum() / max(float(data.exposure_days.sum()), 0.1)
+    fit = fit_hierarchy(model, data, cell, float(np.log(crude)), is_mixed=is_mixed)
     if not fit.has_converged:
         raise EstimationError(
-            f"The reporting rate did not converge on {len(data.n_further)} incidents; give a "
-            "lifetime (exponential:DAYS) instead of estimating it, or fewer covariates."
+            f"The reporting rate did not converge on {n} incidents; give a lifetime "
+            "(exponential:DAYS) instead of estimating it, or fewer covariates."
         )
-    return RateFit(cells, fit)
+    return fit
 
 
 def estimate_from_fit(
@@ -165,43 +186,29 @@ def estimate_from_fit(
     has_rate: bool = True,
 ) -> Estimate:
     """Draw parameters and effects jointly and turn them into estimated incidents."""
-    rng = np.random.default_rng(settings.seed)
-    parameters, effects = fitted.fit.draw(rng, settings.n_draws)
-    rates = np.exp(fitted.log_rate_of_areas(parameters, effects))
+    draws = fitted.fit.draw(np.random.default_rng(settings.seed), settings.n_draws)
+    rates = np.exp(fitted.log_rate_of_areas(draws.parameters, draws.effects))
     if not has_rate:
         rates = np.full_like(rates, np.nan)
     details = {"silent_share": fitted.silent_share, "area_sd": fitted.fit.sigma}
     if has_rate:
         details["mean_lifetime_days"] = fitted.mean_lifetime_days
-    if fitted.gamma_shape is not None:
-        details["gamma_shape"] = fitted.gamma_shape
+    if fitted.fit.shape is not None:
+        details["gamma_shape"] = float(np.exp(fitted.fit.shape.mean))
     cells = fitted.cells
+    counts = np.bincount(cells.row_cell, table.weight, minlength=len(cells.area))
+    each = zip(draws.parameters, draws.effects, draws.mixtures, strict=True)
     return estimate_from_shares(
         name,
         assumption,
         table,
         areas,
         rate=(rates.mean(axis=0), rates.std(axis=0)),
-        share_draws=fitted.share_of_areas(parameters, effects),
-        cell_area=cells.area,
-        row_cell=cells.row_cell,
-        cell_share_draws=fitted.share_of_cells(parameters, effects),
+        factors=fitted.mean_factors(counts),
+        factor_draws=np.array([fitted.factors(counts, *draw) for draw in each]),
         reason=np.where(cells.n_missing > 0, NOT_PUBLISHED, "").astype(object),
         details=details,
     )
-
-
-def closing_prior(settings: Settings, areas: Areas) -> Prior:
-    """Belief about the closing rate: given, given with a spread, or wide where estimated."""
-    n_slopes = areas.design(settings.closing_covariates)[0].shape[1]
-    lifetime = settings.lifetime
-    mean = np.zeros(1 + n_slopes)
-    sd = np.full(1 + n_slopes, CLOSING_SLOPE_SD)
-    if lifetime.mean_days is None:
-        mean[0], sd[0] = LOG_CLOSING_CENTRE, LOG_CLOSING_SD
-    else:
-        mean[0], sd[0] = -np.log(lifetime.mean_days), lifetime.log_sd
-    return Prior(mean, sd)
 
 
 def _check_fixed_lifetime(lifetime: Lifetime, data: RowData) -> None:

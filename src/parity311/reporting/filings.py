@@ -15,7 +15,7 @@ from parity311.records.store import Records
 from parity311.reporting.areas import Areas
 from parity311.reporting.incidents import Estimate, estimate_from_factors
 from parity311.reporting.settings import Settings
-from parity311.reporting.table import ReportTable, match_areas, window_query
+from parity311.reporting.table import ReportTable, window_query
 
 DAYS_PER_YEAR = 365.25
 CITY_WEIGHT = 5.0
@@ -76,12 +76,12 @@ def _defects_by_window(
     """Defects per tract and window, scaled up where an outcome is not known (yet)."""
     known_by = f"(o.closed_at IS NULL OR o.closed_at < TIMESTAMP '{table.date_to}')"
     rows = records.sql(f"""
-SELECT tract, {window_query(table.date_from)} AS "window", count(*) AS n_filed,
+SELECT tract, {window_query(table.date_from, table.window_days)} AS "window", count(*) AS n_filed,
   count(*) FILTER (WHERE o.defect_found IS NOT NULL AND {known_by}) AS n_known,
   count(*) FILTER (WHERE o.defect_found AND {known_by}) AS n_defects
 FROM complaints c LEFT JOIN outcomes o USING (complaint_id)
 WHERE c.domain = '{domain}' AND {_between(table.date_from, table.date_to)} GROUP BY ALL""")
-    area, known = match_areas(rows["tract"].to_numpy(zero_copy_only=False), areas)
+    area, known = areas.match(rows["tract"].to_numpy(zero_copy_only=False))
     window = rows["window"].to_numpy(zero_copy_only=False).astype(np.int64)
     filed = rows["n_filed"].to_numpy(zero_copy_only=False)
     seen = rows["n_known"].to_numpy(zero_copy_only=False)
@@ -102,7 +102,7 @@ def _between(date_from: date, date_to: date) -> str:
 
 def _registered(records: Records, areas: Areas) -> np.ndarray:
     rows = records.sql("SELECT tract, sum(boilers)::DOUBLE AS n FROM buildings GROUP BY tract")
-    area, known = match_areas(rows["tract"].to_numpy(zero_copy_only=False), areas)
+    area, known = areas.match(rows["tract"].to_numpy(zero_copy_only=False))
     out = np.zeros(areas.n_areas)
     np.add.at(out, area[known], rows["n"].to_numpy(zero_copy_only=False)[known])
     return out

@@ -1,30 +1,56 @@
 """Fit reporting rates with partial pooling over areas: Laplace approximation, empirical Bayes.
 
-log λ of a cell = design · coefficients + effect of its area, effects ~ N(0, σ²). Newton's method on
-coefficients and effects together; the effects' block of the Hessian is diagonal, so a step costs
-one pass over the rows and one small solve. σ is set where the Laplace-approximated evidence is
-flat, from the working responses of the areas.
+Newton's method on coefficients and area effects together; the effects' block of the Hessian is
+diagonal, so a step costs one pass over the rows and one small solve. The parameters are moved from
+the joint mode to the mode of the evidence (the effects summed out) by the gradient of the log
+determinant; σ is set where the evidence is flat, from the working responses of the areas.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from parity311.errors import EstimationError
-from parity311.reporting.cells import Cells
-from parity311.reporting.likelihood import RowData, derivatives, inspection_derivatives, skewness
+from parity311.reporting.likelihood import (
+    N_PARAMETERS,
+    RATE,
+    Mixture,
+    RowData,
+    Rows,
+    gamma_mixture,
+    skewness,
+)
+from parity311.reporting.model import (
+    Curvature,
+    Model,
+    curve,
+    make_positive,
+    marginal_covariance,
+)
 
 MAX_STEPS = 60
 TOLERANCE = 1e-6
-"""Newton decrement at which a fit has converged (log-likelihood units)."""
-MAX_ROUNDS = 25
+"""Newton decrement at which a climb has arrived (log-likelihood units per 100 areas)."""
+MAX_ROUNDS = 40
 SIGMA_TOLERANCE = 0.01
 SHIFT_TOLERANCE = 1e-3
 """A round changes nothing when log σ moves by less than 1 % and the parameters by less than a
 thirtieth of a standard error."""
+LOG_SHAPE = (0.5, 1.5)
+"""Belief about the Gamma shape, mean and sd of its logarithm: 1.6 (0.09 to 30)."""
+SHAPE_STEP = 0.4
+SHAPE_STEPS = range(-6, 9)
+"""Grid of log k that is climbed, around the mean of the belief: k from 0.15, below which quadrature
+is poor, to 40, above which the spread is too small to matter."""
+LOG_SHAPE_RANGE = (LOG_SHAPE[0] - 6 * SHAPE_STEP, LOG_SHAPE[0] + 8 * SHAPE_STEP)
+N_COARSE_ROWS = 30_000
+N_SHAPE_ROWS = (60_000, 200_000)
+"""Rows that the shape is searched on, and told from where it turns out large and where small: a
+small spread needs less precision. The rest of the rows is fitted with the shape found."""
+SMALL_SHAPE_STEP = 4
+"""Grid step (k = 8) from which a shape counts as large."""
 SIGMA_START = 0.26
 """Published sd of tract effects on log λ."""
 SIGMA_RANGE = (0.01, 3.0)
@@ -33,90 +59,24 @@ N_WARM_ROWS = 100_000
 
 
 @dataclass(frozen=True)
-class Prior:
-    """Normal prior of the parameters that are not slopes: mean and sd; sd 0 keeps a value fixed."""
+class Shape:
+    """What the data say about log k of the Gamma mixture."""
 
-    log_closing_mean: np.ndarray
-    """(n_closing,) intercept and slopes of log γ."""
-    log_closing_sd: np.ndarray
-    logit_silent: tuple[float, float] = (-1.5, 1.5)
-    """Share silent after the first report: 0.18 (0.01 to 0.8), wider than any value published."""
-    log_shape: tuple[float, float] = (0.5, 1.5)
-    """Gamma shape: 1.6 (0.09 to 30)."""
+    mean: float
+    sd: float
+    pulls: np.ndarray
+    """(n_parameters,) by how much the other parameters move with log k."""
 
 
 @dataclass(frozen=True)
-class Inspected:
-    """Incidents found by inspections that did not depend on reports, by cell."""
+class Draws:
+    """Joint draws of everything that P(reported) depends on."""
 
-    cell: np.ndarray
-    n_found: np.ndarray
-    n_reported: np.ndarray
-
-
-@dataclass(frozen=True)
-class Model:
-    """Everything that stays the same during a fit."""
-
-    law: str
-    is_mixed: bool
-    cells: Cells
-    closing_design: np.ndarray
-    """(n_areas, n_closing): intercept and covariates of log γ."""
-    prior: Prior
-    inspected: Inspected | None = None
-
-    @property
-    def prior_mean(self) -> np.ndarray:
-        """Prior mean of every parameter: coefficients, closing, silent, shape."""
-        tail = [self.prior.logit_silent[0], self.prior.log_shape[0]]
-        zeros = np.zeros(self.cells.design.shape[1])
-        return np.concatenate([zeros, self.prior.log_closing_mean, tail])
-
-    @property
-    def prior_precision(self) -> np.ndarray:
-        """Prior precision; infinite precision (a fixed parameter) is given as 0 and masked."""
-        tail = [self.prior.logit_silent[1], self.prior.log_shape[1]]
-        sd = np.concatenate([self.cells.prior_sd, self.prior.log_closing_sd, tail])
-        return np.divide(1.0, sd**2, out=np.zeros_like(sd), where=sd > 0)
-
-    @property
-    def is_free(self) -> np.ndarray:
-        """Parameters that are estimated."""
-        sd = np.concatenate([self.cells.prior_sd, self.prior.log_closing_sd])
-        return np.concatenate([sd > 0, [self.prior.logit_silent[1] > 0, self.is_mixed]])
-
-    @property
-    def maps(self) -> list[np.ndarray]:
-        """For each of the four row parameters, how it depends on the model's parameters."""
-        ones = np.ones((len(self.cells.area), 1))
-        return [self.cells.design, self.closing_design[self.cells.area], ones, ones]
-
-    def unpack(self, parameters: np.ndarray, effects: np.ndarray) -> np.ndarray:
-        """(n_cells, 4) row parameters of every cell."""
-        n_slopes, n_closing = self.cells.design.shape[1], self.closing_design.shape[1]
-        area = self.cells.area
-        packed = np.empty((len(area), 4))
-        packed[:, 0] = self.cells.design @ parameters[:n_slopes] + effects[area]
-        closing = parameters[n_slopes : n_slopes + n_closing]
-        packed[:, 1] = (self.closing_design @ closing)[area]
-        packed[:, 2:] = parameters[-2:]
-        return packed
-
-
-@dataclass(frozen=True)
-class Curvature:
-    """Log posterior, its gradient and negative Hessian in blocks."""
-
-    value: float
-    gradient: np.ndarray
-    gradient_effects: np.ndarray
-    information: np.ndarray
-    """(n_parameters, n_parameters)"""
-    information_effects: np.ndarray
-    """(n_areas,) likelihood part of the diagonal block of the effects."""
-    information_cross: np.ndarray
-    """(n_areas, n_parameters)"""
+    parameters: np.ndarray
+    """(n_draws, n_parameters)"""
+    effects: np.ndarray
+    """(n_draws, n_areas)"""
+    mixtures: list[Mixture]
 
 
 @dataclass(frozen=True)
@@ -128,60 +88,31 @@ class Fit:
     effects: np.ndarray
     sigma: float
     curvature: Curvature
-    tilt: np.ndarray
-    """Gradient of −½ log det of the effects' information: what turns the joint mode into the mode
-    of the evidence, the effects summed out."""
     n_steps: int
     has_converged: bool
+    shape: Shape | None = None
+    """What is known of the Gamma mixture, where there is one."""
 
     @property
     def covariance(self) -> np.ndarray:
-        """Covariance of the free parameters, effects summed out; 0 for fixed ones."""
-        return _marginal_covariance(self.model, self.curvature, self.sigma)
+        """Covariance of the parameters, effects summed out; 0 for fixed ones."""
+        return marginal_covariance(self.model, self.curvature, self.sigma)
 
-    def draw(self, rng: np.random.Generator, n_draws: int) -> tuple[np.ndarray, np.ndarray]:
-        """Joint draws of parameters (n_draws, n_parameters) and effects (n_draws, n_areas)."""
-        covariance = self.covariance
-        values, vectors = np.linalg.eigh(covariance)
+    def draw(self, rng: np.random.Generator, n_draws: int) -> Draws:
+        """Draw parameters, effects and mixture jointly."""
+        values, vectors = np.linalg.eigh(self.covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         shift = rng.standard_normal((n_draws, len(values))) @ root.T
-        spread = self.curvature.information_effects + self.sigma**-2
+        mixtures = [self.model.mixture] * n_draws
+        if self.shape is not None:
+            moved = self.shape.sd * rng.standard_normal(n_draws)
+            shift = shift + moved[:, None] * self.shape.pulls
+            logs = np.clip(self.shape.mean + moved, *LOG_SHAPE_RANGE)
+            mixtures = [gamma_mixture(float(np.exp(value))) for value in logs]
+        spread = self.curvature.spread(self.sigma)
         mean = self.effects - (shift @ self.curvature.information_cross.T) / spread
         noise = rng.standard_normal((n_draws, len(self.effects))) / np.sqrt(spread)
-        return self.parameters + shift, mean + noise
-
-
-def fit_hierarchy(model: Model, data: RowData, start_log_rate: float) -> Fit:
-    """Find the mode and the spread of the area effects.
-
-    Raises `EstimationError` where no row says anything about the rate.
-    """
-    n = len(data.exposure_days)
-    if n == 0:
-        raise EstimationError(
-            "No incident has an exposure of more than 0.1 day, so reports say nothing about how "
-            "fast people report; give closing or inspection times, or use estimator "
-            "'zero_truncated'."
-        )
-    parameters = model.prior_mean
-    parameters[0] = start_log_rate
-    effects = np.zeros(model.cells.n_areas)
-    state = _State(parameters, effects, SIGMA_START, np.zeros(len(parameters)))
-    stride = -(-n // N_WARM_ROWS)
-    for rows in [slice(None, None, stride), slice(None)] if stride > 1 else [slice(None)]:
-        some = RowData(*(part[rows] for part in data))
-        state = _settle(model, some, model.cells.row_cell[rows], state)
-    assert state.curvature is not None
-    return Fit(
-        model,
-        state.parameters,
-        state.effects,
-        state.sigma,
-        state.curvature,
-        state.tilt,
-        state.n_steps,
-        state.has_converged,
-    )
+        return Draws(self.parameters + shift, mean + noise, mixtures)
 
 
 @dataclass(frozen=True)
@@ -192,87 +123,188 @@ class _State:
     effects: np.ndarray
     sigma: float
     tilt: np.ndarray
+    """Gradient of −½ log det of the effects' information: what turns the joint mode into the mode
+    of the evidence, the effects summed out."""
     curvature: Curvature | None = None
     n_steps: int = 0
     has_converged: bool = False
 
+    @property
+    def here(self) -> Curvature:
+        """The curvature, which every settled state has."""
+        assert self.curvature is not None
+        return self.curvature
 
-def _settle(model: Model, data: RowData, cell: np.ndarray, state: _State) -> _State:
+
+def fit_hierarchy(
+    model: Model, data: RowData, cell: np.ndarray, start_log_rate: float, *, is_mixed: bool = False
+) -> Fit:
+    """Find the mode and the spread of the area effects.
+
+    Parameters
+    ----------
+    cell
+        (n_rows,) cell of every row.
+    is_mixed
+        Whether rates vary between incidents of one place (Gamma), its shape found as well.
+    """
+    parameters = model.prior_mean
+    parameters[0] = start_log_rate
+    state = _State(
+        parameters, np.zeros(model.cells.n_areas), SIGMA_START, np.zeros(len(parameters))
+    )
+    rows = Rows.sort(data, cell, len(model.cells.area))
+    state = _settle(model, _some(rows, N_WARM_ROWS), state)
+    shape = None
+    if is_mixed:
+        shape, state = _find_shape(model, rows, state)
+        model = replace(model, mixture=gamma_mixture(float(np.exp(shape.mean))))
+    state = _settle(model, rows, state)
+    return Fit(
+        model,
+        state.parameters,
+        state.effects,
+        state.sigma,
+        state.here,
+        state.n_steps,
+        state.has_converged,
+        shape,
+    )
+
+
+def _some(rows: Rows, n_at_most: int) -> Rows:
+    """Evenly spaced rows, in order, at most so many."""
+    n = len(rows.cell)
+    if n <= n_at_most:
+        return rows
+    some = np.arange(0, n, -(-n // n_at_most))
+    return Rows(rows.data.take(some), rows.cell[some], rows.n_cells)
+
+
+def _find_shape(model: Model, rows: Rows, state: _State) -> tuple[Shape, _State]:
+    """Find log k where the evidence is highest, all else settled at every trial.
+
+    The evidence (effects summed out) is the joint log posterior at the mode less half the log
+    determinant of the effects' information. Trials on few rows climb a grid, from a small spread
+    down, in steps that halve; on many rows they climb on in the smallest step until the best has a
+    worse one on either side, and the parabola through the three gives mean and sd.
+    """
+    best = max(SHAPE_STEPS)
+    for stride in (4, 2):
+        few = _some(rows, N_COARSE_ROWS)
+        best, tried = _climb_grid(model, few, state, best, stride, is_coarse=True)
+        state = tried[best][1]
+    many = _some(rows, N_SHAPE_ROWS[0 if best >= SMALL_SHAPE_STEP else 1])
+    best, tried = _climb_grid(model, many, state, best, 1, is_coarse=False)
+    steps = [step for step in (best - 1, best, best + 1) if step in tried]
+    logs = LOG_SHAPE[0] + SHAPE_STEP * np.array(steps)
+    mean, sd = float(logs[steps.index(best)]), LOG_SHAPE[1]
+    if len(steps) == 3:
+        bend, slope, _ = np.polyfit(logs - mean, [tried[step][0] for step in steps], 2)
+        mean, sd = mean - slope / (2.0 * bend), float(np.sqrt(-0.5 / bend))
+    moved = np.array([tried[step][1].parameters for step in steps])
+    pulls = np.polyfit(logs, moved, 1)[0]
+    return Shape(mean, min(sd, LOG_SHAPE[1]), pulls), tried[best][1]
+
+
+def _climb_grid(
+    model: Model, rows: Rows, state: _State, best: int, stride: int, *, is_coarse: bool
+) -> tuple[int, dict[int, tuple[float, _State]]]:
+    """Climb the grid of log k in one stride; returns the top and all trials (evidence, state).
+
+    A coarse climb keeps σ and the tilt as they are.
+    """
+    tried: dict[int, tuple[float, _State]] = {}
+
+    def evidence(step: int, start: _State) -> float:
+        if step not in tried:
+            log_shape = LOG_SHAPE[0] + step * SHAPE_STEP
+            trial = replace(model, mixture=gamma_mixture(float(np.exp(log_shape))))
+            found = (_climb if is_coarse else _settle)(trial, rows, start)
+            spread = found.here.spread(found.sigma)
+            value = found.here.value - 0.5 * float(np.log(spread).sum())
+            value -= len(spread) * np.log(found.sigma)
+            tried[step] = (value - 0.5 * (step * SHAPE_STEP / LOG_SHAPE[1]) ** 2, found)
+        return tried[step][0]
+
+    evidence(best, state)
+    while True:
+        here = tried[best][1]
+        nearby = [step for step in (best - stride, best + stride) if step in SHAPE_STEPS]
+        top = max((best, *nearby), key=lambda step: evidence(step, here))
+        if top == best:
+            return best, tried
+        best = top
+
+
+def _settle(model: Model, rows: Rows, state: _State) -> _State:
     """Alternate Newton steps with updates of σ and of the tilt until neither moves."""
     for _ in range(MAX_ROUNDS):
-        parameters, effects, here, n_steps, has_converged = _climb(
-            model, data, cell, state.parameters, state.effects, state.sigma, state.tilt
-        )
-        sigma = _update_sigma(here, effects, state.sigma)
-        packed = model.unpack(parameters, effects)
-        rows = skewness(model.law, model.is_mixed, packed[cell], data)
-        tilt = _evidence_tilt(model, here, cell, rows, sigma)
-        covariance = _marginal_covariance(model, here, sigma)
-        shift = covariance @ (tilt - state.tilt)
-        moved = float((tilt - state.tilt) @ shift)
+        state = _climb(model, rows, state)
+        sigma = _update_sigma(state)
+        tilt = _evidence_tilt(model, rows, replace(state, sigma=sigma))
+        change = tilt - state.tilt
+        moved = float(change @ marginal_covariance(model, state.here, sigma) @ change)
         is_settled = abs(np.log(sigma / state.sigma)) < SIGMA_TOLERANCE and moved < SHIFT_TOLERANCE
-        state = _State(
-            parameters, effects, sigma, tilt, here, state.n_steps + n_steps, has_converged
-        )
+        arrived = state.has_converged and is_settled
+        state = replace(state, sigma=sigma, tilt=tilt, has_converged=arrived)
         if is_settled:
             break
     return state
 
 
-def _evidence_tilt(
-    model: Model, here: Curvature, cell: np.ndarray, skew: np.ndarray, sigma: float
-) -> np.ndarray:
+def _evidence_tilt(model: Model, rows: Rows, state: _State) -> np.ndarray:
     """Gradient of −½ Σ log(information of an effect + 1/σ²), along the mode of the effects."""
     area, n_areas = model.cells.area, model.cells.n_areas
-    n_cells = len(area)
-    by_cell = np.stack([-np.bincount(cell, skew[:, k], minlength=n_cells) for k in range(4)], 1)
-    spread = np.maximum(here.information_effects, 0.0) + sigma**-2
-    along_effect = np.bincount(area, by_cell[:, 0], minlength=n_areas)
-    weight = 1.0 / spread
+    packed = model.unpack(state.parameters, state.effects)
+    by_cell = -skewness(model.law, model.mixture, packed, rows, state.here.cell_bend, model.moving)
+    weight = 1.0 / state.here.spread(state.sigma)
+    along_effect = np.bincount(area, by_cell[:, RATE], minlength=n_areas)
     maps = model.maps
-    direct = [part.T @ (by_cell[:, k] * weight[area]) for k, part in enumerate(maps)]
-    through_mode = here.information_cross.T @ (along_effect * weight**2)
+    direct = [maps[k].T @ (by_cell[:, k] * weight[area]) for k in range(N_PARAMETERS)]
+    through_mode = state.here.information_cross.T @ (along_effect * weight**2)
     return -0.5 * (np.concatenate(direct) - through_mode)
 
 
-def _climb(
-    model: Model,
-    data: RowData,
-    cell: np.ndarray,
-    parameters: np.ndarray,
-    effects: np.ndarray,
-    sigma: float,
-    tilt: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, Curvature, int, bool]:
+def _climb(model: Model, rows: Rows, state: _State) -> _State:
     """Damped Newton steps at a fixed σ and tilt."""
-    here = curve(model, data, cell, parameters, effects, sigma)
-    damping = 0.0
-    for step in range(MAX_STEPS):
-        move, move_effects, decrement = _newton_move(model, here, sigma, tilt, damping)
-        if decrement < TOLERANCE * max(1.0, len(effects) / 100):
-            return parameters, effects, here, step, True
-        there = curve(model, data, cell, parameters + move, effects + move_effects, sigma)
-        gain = there.value - here.value + float(tilt @ move)
+    parameters, effects, sigma = state.parameters, state.effects, state.sigma
+    here = curve(model, rows, parameters, effects, sigma)
+    damping, n_steps, has_arrived = 0.0, 0, False
+    while n_steps < MAX_STEPS and damping < 1e8:
+        move, move_effects, decrement = _newton_move(model, here, state, damping)
+        has_arrived = decrement < TOLERANCE * max(1.0, len(effects) / 100)
+        if has_arrived:
+            break
+        n_steps += 1
+        there = curve(model, rows, parameters + move, effects + move_effects, sigma)
+        gain = there.value - here.value + float(state.tilt @ move)
         if gain >= -1e-9 * abs(here.value):
             parameters, effects, here = parameters + move, effects + move_effects, there
             damping = 0.0 if damping < 1e-3 else damping / 10
         else:
             damping = max(10 * damping, 1e-2)
-            if damping > 1e8:
-                break
-    return parameters, effects, here, MAX_STEPS, False
+    return replace(
+        state,
+        parameters=parameters,
+        effects=effects,
+        curvature=here,
+        n_steps=state.n_steps + n_steps,
+        has_converged=has_arrived,
+    )
 
 
 def _newton_move(
-    model: Model, here: Curvature, sigma: float, tilt: np.ndarray, damping: float
+    model: Model, here: Curvature, state: _State, damping: float
 ) -> tuple[np.ndarray, np.ndarray, float]:
+    """Step in parameters and effects, and how much it promises to gain."""
     free = model.is_free
-    spread = np.maximum(here.information_effects, 0.0) + sigma**-2
+    spread = here.spread(state.sigma) * (1.0 + damping)
     cross = here.information_cross[:, free]
     inner = here.information[np.ix_(free, free)] - cross.T @ (cross / spread[:, None])
     scale = np.abs(np.diag(here.information))[free]
-    inner = _make_positive(inner + damping * np.diag(scale + 1e-9))
-    gradient = here.gradient + tilt
+    inner = make_positive(inner + damping * np.diag(scale + 1e-9))
+    gradient = here.gradient + state.tilt
     right = gradient[free] - cross.T @ (here.gradient_effects / spread)
     move = np.zeros(len(free))
     move[free] = np.clip(np.linalg.solve(inner, right), -3.0, 3.0)
@@ -281,103 +313,19 @@ def _newton_move(
     return move, np.clip(move_effects, -3.0, 3.0), abs(decrement)
 
 
-def _make_positive(matrix: np.ndarray) -> np.ndarray:
-    """Lift eigenvalues that are not positive, so that a step always goes uphill."""
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    floor = 1e-8 * max(values.max(), 1e-8)
-    return (vectors * np.maximum(np.abs(values), floor)) @ vectors.T
-
-
-def curve(
-    model: Model,
-    data: RowData,
-    cell: np.ndarray,
-    parameters: np.ndarray,
-    effects: np.ndarray,
-    sigma: float,
-) -> Curvature:
-    """Log posterior with gradient and information, summed from rows to cells to blocks."""
-    packed = model.unpack(parameters, effects)
-    rows = derivatives(model.law, model.is_mixed, packed[cell], data)
-    n_cells = len(packed)
-
-    def total(values: np.ndarray) -> np.ndarray:
-        return np.bincount(cell, values, minlength=n_cells)
-
-    gradient = np.stack([total(rows.gradient[:, k]) for k in range(4)], axis=1)
-    information = np.empty((n_cells, 4, 4))
-    for j in range(4):
-        for k in range(j, 4):
-            information[:, j, k] = information[:, k, j] = -total(rows.hessian[:, j, k])
-    value = float(rows.value.sum())
-    if model.inspected is not None:
-        value += add_inspections(model, packed, gradient, information)
-    return _assemble(model, parameters, effects, sigma, value, gradient, information)
-
-
-def add_inspections(
-    model: Model, packed: np.ndarray, gradient: np.ndarray, information: np.ndarray
-) -> float:
-    """Add log P(n_reported of n_found) to the cells in place; return its value."""
-    assert model.inspected is not None
-    seen = model.inspected
-    rows = inspection_derivatives(
-        model.law, model.is_mixed, packed[seen.cell], seen.n_found, seen.n_reported
-    )
-    np.add.at(gradient, seen.cell, rows.gradient)
-    np.add.at(information, seen.cell, -rows.hessian)
-    return float(rows.value.sum())
-
-
-def _assemble(
-    model: Model,
-    parameters: np.ndarray,
-    effects: np.ndarray,
-    sigma: float,
-    value: float,
-    gradient: np.ndarray,
-    information: np.ndarray,
-) -> Curvature:
-    """Chain rule from the four row parameters to parameters and effects, with the priors."""
-    area, n_areas = model.cells.area, model.cells.n_areas
-    maps = model.maps
-    ends = np.cumsum([0, *(part.shape[1] for part in maps)])
-    n_parameters = ends[-1]
-    slope = np.concatenate([part.T @ gradient[:, k] for k, part in enumerate(maps)])
-    square = np.empty((n_parameters, n_parameters))
-    cross = np.empty((n_areas, n_parameters))
-    for k, right in enumerate(maps):
-        there = slice(ends[k], ends[k + 1])
-        for j, left in enumerate(maps):
-            square[ends[j] : ends[j + 1], there] = left.T @ (information[:, j, k, None] * right)
-        weighted = information[:, 0, k, None] * right
-        for column in range(right.shape[1]):
-            cross[:, ends[k] + column] = np.bincount(area, weighted[:, column], minlength=n_areas)
-    gap = parameters - model.prior_mean
-    precision = model.prior_precision
-    value -= 0.5 * float(precision @ gap**2) + 0.5 * float(effects @ effects) / sigma**2
-    return Curvature(
-        value=value,
-        gradient=slope - precision * gap,
-        gradient_effects=np.bincount(area, gradient[:, 0], minlength=n_areas) - effects / sigma**2,
-        information=square + np.diag(precision),
-        information_effects=np.bincount(area, information[:, 0, 0], minlength=n_areas),
-        information_cross=cross,
-    )
-
-
-def _update_sigma(here: Curvature, effects: np.ndarray, sigma: float) -> float:
+def _update_sigma(state: _State) -> float:
     """Maximise the evidence of N(0, σ²) for the areas' working responses.
 
     At the mode the likelihood of an area is, to second order, that of a response
     effect + gradient/information with variance 1/information.
     """
-    information = np.maximum(here.information_effects, 0.0)
+    information = np.maximum(state.here.information_effects, 0.0)
     seen = information > 1e-9
     if seen.sum() < 3:
-        return sigma
-    score = here.gradient_effects[seen] + effects[seen] / sigma**2
-    response = effects[seen] + score / information[seen]
+        return state.sigma
+    effects = state.effects[seen]
+    score = state.here.gradient_effects[seen] + effects / state.sigma**2
+    response = effects + score / information[seen]
 
     def minus_evidence(log_sigma: float) -> float:
         variance = np.exp(2 * log_sigma) + 1.0 / information[seen]
@@ -386,14 +334,3 @@ def _update_sigma(here: Curvature, effects: np.ndarray, sigma: float) -> float:
     bounds = (np.log(SIGMA_RANGE[0]), np.log(SIGMA_RANGE[1]))
     best = minimize_scalar(minus_evidence, bounds=bounds, method="bounded")
     return float(np.exp(best.x))
-
-
-def _marginal_covariance(model: Model, here: Curvature, sigma: float) -> np.ndarray:
-    """Covariance of the parameters with the effects summed out; 0 for fixed parameters."""
-    free = model.is_free
-    spread = np.maximum(here.information_effects, 0.0) + sigma**-2
-    cross = here.information_cross[:, free]
-    inner = here.information[np.ix_(free, free)] - cross.T @ (cross / spread[:, None])
-    covariance = np.zeros((len(free), len(free)))
-    covariance[np.ix_(free, free)] = np.linalg.inv(_make_positive(inner))
-    return covariance

@@ -54,6 +54,8 @@ class Estimate:
     """(n_draws, n_cells) joint draws of the factors."""
     counts_unreported: bool
     """Whether draws add the chance by which unreported incidents vary given the factor."""
+    count_sd: np.ndarray
+    """(n_areas,) standard deviation of the reported incidents, where cases may continue others."""
     pooled_unreported: np.ndarray
     """(n_areas,) incidents nobody reported, over the whole period, pooled over similar areas."""
     pooled_shape: float
@@ -86,9 +88,12 @@ class Estimate:
                 scale = np.divide(
                     total - reported, plain, out=np.ones(n_areas), where=np.abs(plain) > 1e-12
                 )
+                counted = reported + self.count_sd * rng.standard_normal(n_areas)
+                counted = np.maximum(counted, 0.0)
+                scale *= np.divide(counted, reported, out=np.ones(n_areas), where=reported > 0)
                 mean = np.maximum(self.pooled_unreported * scale, 0.0)
                 shape = reported + self.pooled_shape
-                draw[:] = reported + rng.poisson(rng.gamma(shape, mean / shape))
+                draw[:] = counted + rng.poisson(rng.gamma(shape, mean / shape))
         return out
 
 
@@ -183,38 +188,24 @@ def estimate_from_shares(
     areas: Areas,
     *,
     rate: tuple[np.ndarray, np.ndarray],
-    share_draws: np.ndarray,
-    cell_area: np.ndarray,
-    row_cell: np.ndarray,
-    cell_share_draws: np.ndarray,
+    factors: np.ndarray,
+    factor_draws: np.ndarray,
     reason: np.ndarray,
     details: dict[str, float],
 ) -> Estimate:
-    """Assemble an `Estimate` from draws of P(reported) per area and per cell.
-
-    The factor of a cell is the mean of 1/p over draws, which is larger than one over the mean.
-    """
-    n_cells = len(cell_area)
-    flat = row_cell.astype(np.int64) * table.n_windows + table.window
-    cell_counts = np.bincount(flat, minlength=n_cells * table.n_windows).astype(np.float64)
-    cell_counts = cell_counts.reshape(n_cells, table.n_windows)
-    factor_draws = 1.0 / np.maximum(cell_share_draws, 1e-12)
-    factors = factor_draws.mean(axis=0)
-    in_cell = cell_counts.sum(axis=1)
+    """Assemble an `Estimate` from incidents per reported incident, by area, and draws of it."""
     reported = table.incidents_by_window()
     n_reported = reported.sum(axis=1)
-    plain_total = np.bincount(cell_area, in_cell * (factors - 1.0), minlength=areas.n_areas)
-    average = 1.0 / (1.0 / np.maximum(share_draws, 1e-12)).mean(axis=0)
-    share = np.where(
-        n_reported > 0, n_reported / np.maximum(n_reported + plain_total, 1e-12), average
-    )
-    unreported = infer_unreported(reported, share, plain_total, areas)
+    share = 1.0 / factors
+    unreported = infer_unreported(reported, share, n_reported * (factors - 1.0), areas)
+    share_draws = 1.0 / factor_draws
     relative = share_draws.std(axis=0) / np.maximum(share_draws.mean(axis=0), 1e-12)
+    of_cases = (table.count_sd * factors) ** 2 / np.maximum(n_reported, 1.0)
     # d(unreported)/d(log p) = −unreported/(1 − p): the parameters' share of the error.
     slope = unreported.mean / np.maximum(1.0 - share, 1e-6)[:, None]
     return Estimate(
         estimator=estimator,
-        assumption=assumption,
+        assumption=" ".join((assumption, *table.notes)),
         geoid=areas.geoid,
         date_from=table.date_from,
         date_to=table.date_to,
@@ -223,12 +214,15 @@ def estimate_from_shares(
         reported_share=share,
         reported_share_se=share_draws.std(axis=0),
         incidents=reported + unreported.mean,
-        incidents_se=np.sqrt(unreported.variance + (slope * relative[:, None]) ** 2),
-        cell_area=cell_area,
-        cell_counts=cell_counts,
+        incidents_se=np.sqrt(
+            unreported.variance + (slope * relative[:, None]) ** 2 + reported * of_cases[:, None]
+        ),
+        cell_area=np.arange(areas.n_areas),
+        cell_counts=reported,
         factors=factors,
         factor_draws=factor_draws,
         counts_unreported=True,
+        count_sd=table.count_sd,
         pooled_unreported=unreported.total_mean,
         pooled_shape=unreported.total_shape,
         reason=np.where((reason == "") & (n_reported == 0), NO_REPORTS, reason),
@@ -274,6 +268,7 @@ def estimate_from_factors(
         factors=factors,
         factor_draws=factor_draws,
         counts_unreported=False,
+        count_sd=np.zeros(n_areas),
         pooled_unreported=np.zeros(n_areas),
         pooled_shape=1.0,
         reason=np.where(silent, UNCORRECTED, "").astype(object),

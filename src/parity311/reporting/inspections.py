@@ -7,43 +7,30 @@ reported. It shows P(reported) itself, and so identifies the lifetime law that r
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from parity311.errors import InputError
-from parity311.reporting.cells import Cells
-from parity311.reporting.hierarchy import Inspected
-
-
-@dataclass(frozen=True)
-class InspectionSample:
-    """Incidents found by inspection, by area: how many, and how many of them were reported."""
-
-    area: np.ndarray
-    n_found: np.ndarray
-    n_reported: np.ndarray
-
-    def __post_init__(self) -> None:
-        bad = np.flatnonzero((self.n_reported < 0) | (self.n_reported > self.n_found))
-        if len(bad):
-            row = int(bad[0])
-            raise InputError(
-                f"Inspection row {row + 1}: {self.n_reported[row]} reported of "
-                f"{self.n_found[row]} found; reported must lie between 0 and found."
-            )
+from parity311.reporting.cells import Cells, Design
+from parity311.reporting.model import Inspected
+from parity311.reporting.settings import InspectionSample
 
 
 def inspected_cells(cells: Cells, sample: InspectionSample) -> tuple[Cells, Inspected]:
     """Append one cell for an average incident of every inspected area."""
-    n_cells = len(cells.area)
-    extended = replace(
+    n_cells, n_new = len(cells.area), len(sample.area)
+
+    def extended(design: Design) -> Design:
+        rows = np.concatenate([design.cells, design.areas[sample.area]])
+        return replace(design, cells=rows)
+
+    joined = replace(
         cells,
         area=np.concatenate([cells.area, sample.area]),
-        pattern=np.concatenate([cells.pattern, np.full(len(sample.area), -1)]),
-        design=np.concatenate([cells.design, cells.area_design[sample.area]]),
+        is_certain=np.concatenate([cells.is_certain, np.zeros(n_new, dtype=bool)]),
+        rate=extended(cells.rate),
+        closing=extended(cells.closing),
+        closing_offset=np.concatenate([cells.closing_offset, np.zeros(n_new)]),
     )
-    index = n_cells + np.arange(len(sample.area))
-    return extended, Inspected(
-        index, sample.n_found.astype(np.float64), sample.n_reported.astype(np.float64)
-    )
+    found, reported = (part.astype(np.float64) for part in (sample.n_found, sample.n_reported))
+    return joined, Inspected(n_cells + np.arange(n_new), found, reported)

@@ -7,7 +7,8 @@ a named law, and its text is printed beside the number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -28,6 +29,8 @@ class Lifetime:
     """Mean in days; None: estimated from how reports thin out after the first one."""
     log_sd: float = 0.0
     """Standard deviation of the belief about log(mean); 0: taken as certain."""
+    by_pattern: Mapping[str, float] = field(default_factory=dict)
+    """Mean in days of intake patterns (categories) that differ from ``mean_days``."""
     origin: str = "estimated"
     """known (from the truth of a synthetic city or a study), assumed, or estimated."""
 
@@ -56,7 +59,8 @@ class Lifetime:
             raise InputError(
                 "An estimated lifetime has no mean to scale before it is fitted; fit it first."
             )
-        return replace(self, mean_days=self.mean_days * factor, origin="assumed")
+        means = {name: days * factor for name, days in self.by_pattern.items()}
+        return replace(self, mean_days=self.mean_days * factor, by_pattern=means, origin="assumed")
 
     def describe(self, fitted_mean_days: float | None = None) -> str:
         """The assumption in words, as it is printed with every number."""
@@ -80,12 +84,12 @@ class Lifetime:
 
 def exponential(mean_days: float, *, origin: str = "assumed", log_sd: float = 0.0) -> Lifetime:
     """Incidents end at a constant rate, 1/mean a day."""
-    return Lifetime("exponential", mean_days, log_sd, origin)
+    return Lifetime("exponential", mean_days, log_sd, origin=origin)
 
 
 def fixed(days: float, *, origin: str = "assumed") -> Lifetime:
     """Every incident lasts the same number of days."""
-    return Lifetime("fixed", days, 0.0, origin)
+    return Lifetime("fixed", days, origin=origin)
 
 
 def estimated() -> Lifetime:

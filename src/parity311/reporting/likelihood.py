@@ -1,235 +1,464 @@
 """The likelihood of what is seen of one reported incident, and its derivatives.
 
-While an incident is open it is reported at rate λ. Its natural end has the law of `lifetimes`; the
+While an incident is open it is reported at rate λ. By itself it ends by the law of `lifetimes`; the
 city ends the exposure d days after the first report. Seen are the number y of further reports, the
 delay s of the last of them, and d. Summing over when the incident began and when it ended,
 
     P(reported, y, s | d) = λ^(y+1) · [H(s) − λ ∫_s^d H(t) dt],   H(t) = ∫_t^∞ e^(−λv) S(v) dv,
 
-with S the survival of the natural lifetime; P(reported) = λ·H(0). For S(t) = e^(−γt) this is
-λ^(y+1) (γ e^(−(λ+γ)s) + λ e^(−(λ+γ)d)) / (λ+γ)² and λ/(λ+γ); for a fixed lifetime L it is
-λ^y (e^(−λd) − e^(−λL) + λ e^(−λL) (d − s)) and 1 − e^(−λL). So exposure is open time, not d.
-``geometric`` sums the exponential law over an unknown d as well: (λ/(λ+γ))^(y+1) γ/(λ+γ).
+with S the survival of the natural lifetime; P(reported) = λ·H(0). For S(t) = e^(−γt), a = λ + γ:
 
-Given a first report, a share θ of incidents gets no further one (zero inflation). Where reporting
-varies between incidents of one place, λ = μ·g with g ~ Gamma(k, 1/k), and both sides are summed
-over g: conditioning on a first report favours large g, and this undoes it.
+    λ^y · λ/a · [e^(−ad) + γ ∫_s^d e^(−ar) dr]   and   P(reported) = λ/a;
+
+for a fixed lifetime L it is λ^y (e^(−λd) − e^(−λL) + λ e^(−λL) (d − s)) and 1 − e^(−λL). So
+exposure is open time, not d. ``geometric`` sums the exponential law over an unknown d as well.
+
+Some agencies call back and close a case when the problem has ended. Then d says something about
+the end. With calls at rate κ once it has ended, made until c days after the first report (the day
+of the visit), the bracket becomes γκK(d) for a case that a call closed at d, and for any other
+e^(−ad) + γK(c) + γ ∫_max(s,c)^d e^(−ar) dr, with K(c) = ∫_s^c e^(−ar − κ(c−r)) dr.
+
+Given a first report, a share θ of incidents gets no further one (zero inflation): the same with
+λ = 0 from then on. Where reporting varies between incidents of one place, λ = μ·g with
+g ~ Gamma(k, 1/k), and both sides are summed over g: conditioning on a first report favours large g,
+and this undoes it. The sum is Gauss-Laguerre quadrature, whose nodes and weights k sets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln, logsumexp
+from scipy.special import roots_genlaguerre
 
-LOG_MIX_NODES = np.linspace(np.log(1e-4), np.log(20.0), 28)
-"""Grid of log g for the Gamma mixture; at k = 0.2 it holds all but 2 % of the mass, at k ≥ 0.5 all
-but 0.6 %, and what lies below 1e-4 adds nothing to the reported incidents."""
-N_BLOCK = 1 << 16
-"""Rows that one compiled call takes; longer tables are cut into such blocks."""
+N_BLOCK = 1 << 13
+"""Rows worked on at a time, so that intermediate arrays stay in the processor's cache."""
+TINY = 1e-300
+"""Keeps the logarithm of a probability that rounds to zero finite."""
 
+MIX_NODES = ((15.0, 3), (5.0, 5), (2.0, 8), (1.0, 12), (0.0, 20))
+"""Nodes of the Gamma mixture by its shape (from … on): enough for an error of 0.15 % at most from
+a shape of 0.5 on, checked against integration."""
 
-class RowParameters(NamedTuple):
-    """What the likelihood of one row depends on; each entry is an array over rows."""
-
-    log_rate: jax.Array
-    """log λ (or log μ), reports a day."""
-    log_closing: jax.Array
-    """log γ (1/mean lifetime in days)."""
-    logit_silent: jax.Array
-    """logit θ, the share with no report after the first."""
-    log_shape: jax.Array
-    """log k, ignored without mixing."""
+RATE, CLOSING, CALLBACK, SILENT = range(4)
+"""Parameters of a row: log λ (or log μ) in reports a day; log γ, one over the mean lifetime in
+days; log κ, calls a day after the end; logit θ, the share silent."""
+N_PARAMETERS = 4
 
 
 class RowData(NamedTuple):
-    """What is seen of one reported incident."""
+    """What is seen of one reported incident; arrays over rows."""
 
-    n_further: jax.Array
-    last_delay_days: jax.Array
-    exposure_days: jax.Array
+    n_further: np.ndarray
+    last_delay_days: np.ndarray
+    exposure_days: np.ndarray
+    found_ended: np.ndarray
+    """Whether the exposure ended with a call that found the incident over (float, 0 or 1)."""
+    called_until_days: np.ndarray
+    """Days after the first report until which calls were made, at most the exposure."""
 
-
-def log_reported(law: str, log_rate: jax.Array, log_closing: jax.Array) -> jax.Array:
-    """Log P(reported) of an incident with this rate."""
-    if law in ("exponential", "geometric"):
-        return -jnp.logaddexp(0.0, log_closing - log_rate)
-    return jnp.log(-jnp.expm1(-jnp.exp(log_rate - log_closing)))
-
-
-def log_reported_and_seen(
-    law: str, log_rate: jax.Array, log_closing: jax.Array, data: RowData
-) -> jax.Array:
-    """Log P(reported, y, s | d), see the module's text."""
-    y, s, d = data
-    rate, closing = jnp.exp(log_rate), jnp.exp(log_closing)
-    if law == "exponential":
-        total = rate + closing
-        early = log_closing - total * s
-        late = log_rate - total * d
-        return (y + 1.0) * log_rate - 2.0 * jnp.log(total) + jnp.logaddexp(early, late)
-    if law == "geometric":
-        odds = log_rate - log_closing
-        return (y + 1.0) * jax.nn.log_sigmoid(odds) + jax.nn.log_sigmoid(-odds)
-    life = jnp.exp(-log_closing)
-    s, d = jnp.minimum(s, life), jnp.minimum(d, life)
-    tail = -jnp.expm1(-rate * (life - d)) + rate * jnp.exp(-rate * (life - d)) * (d - s)
-    return y * log_rate - rate * d + jnp.log(tail + 1e-300)
-
-
-def mixture_weights(log_shape: jax.Array) -> jax.Array:
-    """Log weight of every node of the Gamma(k, 1/k) grid; sums to one."""
-    nodes = jnp.asarray(LOG_MIX_NODES)
-    shape = jnp.exp(log_shape)
-    log_density = shape * log_shape - gammaln(shape) + shape * nodes - shape * jnp.exp(nodes)
-    return log_density - logsumexp(log_density)
-
-
-def row_log_likelihood(
-    law: str, is_mixed: bool, parameters: RowParameters, data: RowData
-) -> jax.Array:
-    """Log P(y, s | reported, d) of one row (scalars in, scalar out)."""
-    log_rate, log_closing, logit_silent, log_shape = parameters
-    if is_mixed:
-        weights = mixture_weights(log_shape)
-        rates = log_rate + jnp.asarray(LOG_MIX_NODES)
-        seen = logsumexp(weights + log_reported_and_seen(law, rates, log_closing, data))
-        seen -= logsumexp(weights + log_reported(law, rates, log_closing))
-    else:
-        seen = log_reported_and_seen(law, log_rate, log_closing, data)
-        seen -= log_reported(law, log_rate, log_closing)
-    silent = jnp.where(data.n_further == 0, jax.nn.log_sigmoid(logit_silent), -jnp.inf)
-    return jnp.logaddexp(silent, jax.nn.log_sigmoid(-logit_silent) + seen)
-
-
-def reported_share(
-    law: str, is_mixed: bool, log_rate: np.ndarray, log_closing: np.ndarray, log_shape: np.ndarray
-) -> np.ndarray:
-    """P(reported); the arguments broadcast. In NumPy, for draws."""
-    if is_mixed:
-        shape = np.exp(log_shape)[..., None]
-        nodes = LOG_MIX_NODES
-        weights = shape * nodes - shape * np.exp(nodes)
-        weights = np.exp(weights - weights.max(axis=-1, keepdims=True))
-        weights /= weights.sum(axis=-1, keepdims=True)
-        share = _plain_share(law, log_rate[..., None] + nodes, np.asarray(log_closing)[..., None])
-        return (share * weights).sum(axis=-1)
-    return _plain_share(law, log_rate, log_closing)
-
-
-def _plain_share(law: str, log_rate: np.ndarray, log_closing: np.ndarray) -> np.ndarray:
-    odds = np.exp(np.asarray(log_rate) - log_closing)
-    return -np.expm1(-odds) if law == "fixed" else odds / (1.0 + odds)
+    def take(self, rows: slice | np.ndarray) -> RowData:
+        """These rows."""
+        return RowData(*(part[rows] for part in self))
 
 
 class Derivatives(NamedTuple):
-    """Value, gradient (n, 4) and Hessian (n, 4, 4) of every row's log likelihood."""
+    """Sum of the log likelihood, and per cell its gradient (n, 4) and Hessian (n, 4, 4)."""
 
-    value: np.ndarray
+    value: float
     gradient: np.ndarray
     hessian: np.ndarray
 
 
-@lru_cache
-def compiled_derivatives(law: str, is_mixed: bool) -> Callable[..., Derivatives]:
-    """Compile value, gradient and Hessian for a block of rows."""
+class Logarithm(NamedTuple):
+    """A logarithm of a positive quantity with its derivatives; a derivative that is 0 is absent.
 
-    def scalar(packed: jax.Array, data: RowData) -> jax.Array:
-        return row_log_likelihood(law, is_mixed, RowParameters(*packed), data)
+    First derivatives by parameter, second ones by pair of parameters (i ≤ j), of rate, closing and
+    callback.
+    """
 
-    def all_three(packed: jax.Array, data: RowData) -> tuple[jax.Array, jax.Array, jax.Array]:
-        def gradient(q: jax.Array) -> tuple[jax.Array, jax.Array]:
-            slope = jax.grad(scalar)(q, data)
-            return slope, slope
-
-        hessian, slope = jax.jacfwd(gradient, has_aux=True)(packed)
-        return scalar(packed, data), slope, hessian
-
-    return jax.jit(jax.vmap(all_three))
+    value: np.ndarray
+    slope: dict[int, np.ndarray]
+    bend: dict[tuple[int, int], np.ndarray]
 
 
-@lru_cache
-def compiled_skewness(law: str, is_mixed: bool) -> Callable[..., tuple[jax.Array]]:
-    """Compile the gradient of the second derivative in log λ, for a block of rows."""
-
-    def curvature(packed: jax.Array, data: RowData) -> jax.Array:
-        def along_rate(log_rate: jax.Array) -> jax.Array:
-            q = RowParameters(log_rate, *packed[1:])
-            return row_log_likelihood(law, is_mixed, q, data)
-
-        return jax.grad(jax.grad(along_rate))(packed[0])
-
-    return jax.jit(jax.vmap(lambda packed, data: (jax.grad(curvature)(packed, data),)))
-
-
-def skewness(law: str, is_mixed: bool, packed: np.ndarray, data: RowData) -> np.ndarray:
-    """(n, 4) derivatives of the second derivative in log λ, for the Laplace approximation."""
-    out = (np.empty((len(packed), 4)),)
-    _in_blocks(compiled_skewness(law, is_mixed), packed, data, out)
-    return out[0]
+def share_terms(law: str, rate: np.ndarray, closing: np.ndarray) -> Logarithm:
+    """P(reported)."""
+    if law == "fixed":
+        x = rate / closing
+        h = x / np.maximum(np.expm1(np.minimum(x, 700.0)), TINY)
+        share, slope, bend = -np.expm1(-x), h, h * (1.0 - x - h)
+    else:
+        share = rate / (rate + closing)
+        slope, bend = 1.0 - share, -share * (1.0 - share)
+    return Logarithm(
+        np.log(share + TINY),
+        {RATE: slope, CLOSING: -slope},
+        {(RATE, RATE): bend, (RATE, CLOSING): -bend, (CLOSING, CLOSING): bend},
+    )
 
 
-def derivatives(law: str, is_mixed: bool, packed: np.ndarray, data: RowData) -> Derivatives:
-    """Derivatives of every row with respect to its four parameters, in double precision.
+def window_terms(
+    law: str, rate: np.ndarray, closing: np.ndarray, callback: np.ndarray, data: RowData
+) -> Logarithm:
+    """P(y, s | reported, d) over λ^y, before silence."""
+    if law == "exponential" and data.found_ended.any():
+        return _called_window(rate, closing, callback, data)
+    if law == "exponential":
+        return _exponential_window(rate, closing, data.last_delay_days, data.exposure_days)
+    return (_fixed_window if law == "fixed" else _geometric_window)(rate, closing, data)
+
+
+def _exponential_window(
+    rate: np.ndarray, closing: np.ndarray, s: np.ndarray, d: np.ndarray
+) -> Logarithm:
+    """(γ e^(−as) + λ e^(−ad)) / a: ended by itself after s, or still open at d."""
+    total = rate + closing
+    ended, still = closing * np.exp(-total * s), rate * np.exp(-total * d)
+    either = ended + still + TINY
+    a, b = ended / either, still / either
+    p = rate / total
+    rs, rd, cs, cd = rate * s, rate * d, closing * s, closing * d
+    gap_r, gap_c, ab = rd - rs - 1.0, 1.0 + cd - cs, a * b
+    bend = p * (1.0 - p)
+    return Logarithm(
+        np.log(either / total),
+        {RATE: b * (1.0 - rd) - a * rs - p, CLOSING: a * (1.0 - cs) - b * cd - (1.0 - p)},
+        {
+            (RATE, RATE): ab * gap_r**2 - a * rs - b * rd - bend,
+            (RATE, CLOSING): ab * gap_r * gap_c + bend,
+            (CLOSING, CLOSING): ab * gap_c**2 - a * cs - b * cd - bend,
+        },
+    )
+
+
+def _called_window(
+    rate: np.ndarray, closing: np.ndarray, callback: np.ndarray, data: RowData
+) -> Logarithm:
+    """γκK(d) where a call closed the case; else γK(c) plus the window after the last call."""
+    s, d = data.last_delay_days, data.exposure_days
+    is_called = data.found_ended > 0
+    until = np.where(is_called, d, np.maximum(data.called_until_days, s))
+    log_k, slope, bend = _log_waiting(rate, closing, callback, s, until - s)
+    slope[CLOSING] = slope[CLOSING] + 1.0
+    log_k = log_k + np.log(closing)
+    after = _exponential_window(rate, closing, until, d)
+    value = np.where(is_called, log_k, np.logaddexp(log_k, after.value))
+    ended = np.where(is_called, 1.0, np.exp(log_k - value))
+    either = ended * (1.0 - ended)
+    nothing = np.zeros_like(d)
+    gap = {place: slope[place] - after.slope.get(place, nothing) for place in slope}
+    out_slope = {place: slope[place] - (1.0 - ended) * gap[place] for place in slope}
+    out_slope[CALLBACK] = out_slope[CALLBACK] + is_called
+    out_bend = {}
+    for i, j in bend:
+        other = after.bend.get((i, j), nothing)
+        inner = ended * bend[i, j] + (1.0 - ended) * other
+        out_bend[i, j] = inner + either * gap[i] * gap[j]
+    return Logarithm(value + np.where(is_called, np.log(callback), 0.0), out_slope, out_bend)
+
+
+def _log_waiting(
+    rate: np.ndarray, closing: np.ndarray, callback: np.ndarray, s: np.ndarray, m: np.ndarray
+) -> tuple[np.ndarray, dict[int, np.ndarray], dict[tuple[int, int], np.ndarray]]:
+    """Log K with derivatives, K = m e^(−as − κm) φ((a − κ)m), φ(x) = (1 − e^−x)/x, m = d − s."""
+    total = rate + closing
+    log_phi, psi, psi_slope = _phi((total - callback) * m)
+    value = np.log(m + TINY) - total * s - callback * m + log_phi
+    along = m * psi - s
+    square = m * m * psi_slope
+    against = -m - m * psi
+    slope = {RATE: rate * along, CLOSING: closing * along, CALLBACK: callback * against}
+    bend = {
+        (RATE, RATE): rate * along + rate * rate * square,
+        (RATE, CLOSING): rate * closing * square,
+        (CLOSING, CLOSING): closing * along + closing * closing * square,
+        (RATE, CALLBACK): -rate * callback * square,
+        (CLOSING, CALLBACK): -closing * callback * square,
+        (CALLBACK, CALLBACK): callback * against + callback * callback * square,
+    }
+    return value, slope, bend
+
+
+def _phi(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Log φ, its derivative 1/(e^x − 1) − 1/x and second derivative, for φ(x) = (1 − e^−x)/x."""
+    small = np.abs(x) < 1e-3
+    safe = np.where(small, 1.0, np.clip(x, -600.0, 600.0))
+    grow = np.expm1(safe)
+    first = 1.0 / grow - 1.0 / safe
+    second = 1.0 / safe**2 - (1.0 + grow) / grow**2
+    log_phi = np.log(-np.expm1(-safe) / safe)
+    return (
+        np.where(small, -x / 2 + x * x / 24, log_phi),
+        np.where(small, -0.5 + x / 12, first),
+        np.where(small, 1.0 / 12 - x * x / 240, second),
+    )
+
+
+def _fixed_window(rate: np.ndarray, closing: np.ndarray, data: RowData) -> Logarithm:
+    """e^(−λd) T / (1 − e^(−λL)) with T = 1 − e^(−λ(L−d)) + λ e^(−λ(L−d)) (d−s); L is given."""
+    life = 1.0 / closing
+    s, d = np.minimum(data.last_delay_days, life), np.minimum(data.exposure_days, life)
+    after = rate * (life - d)
+    left = np.exp(-after)
+    within = rate * (d - s) * left
+    tail = -np.expm1(-after) + within + TINY
+    slope = (after * left + within * (1.0 - after)) / tail
+    bend = (after * left * (1.0 - after) + within * (1.0 - 3.0 * after + after**2)) / tail
+    share = share_terms("fixed", rate, closing)
+    return Logarithm(
+        np.log(tail) - rate * d - share.value,
+        {RATE: slope - rate * d - share.slope[RATE]},
+        {(RATE, RATE): bend - slope**2 - rate * d - share.bend[RATE, RATE]},
+    )
+
+
+def _geometric_window(rate: np.ndarray, closing: np.ndarray, data: RowData) -> Logarithm:
+    """γ/(λ+γ)^(y+1)."""
+    total, n = rate + closing, data.n_further + 1.0
+    p = rate / total
+    bend = n * p * (1.0 - p)
+    return Logarithm(
+        np.log(closing) - n * np.log(total),
+        {RATE: -n * p, CLOSING: 1.0 - n * (1.0 - p)},
+        {(RATE, RATE): -bend, (RATE, CLOSING): bend, (CLOSING, CLOSING): -bend},
+    )
+
+
+def silent_terms(
+    law: str, closing: np.ndarray, callback: np.ndarray, data: RowData
+) -> Logarithm | None:
+    """What the window says where nobody reports again; None where it says nothing.
+
+    Without calls the window does not depend on the incident, and its chance is one.
+    """
+    if law != "exponential" or not data.found_ended.any():
+        return None
+    none = np.zeros_like(closing)
+    found = _called_window(none, closing, callback, data._replace(last_delay_days=none))
+    bend = {pair: part for pair, part in found.bend.items() if RATE not in pair}
+    return Logarithm(
+        found.value, {place: found.slope[place] for place in (CLOSING, CALLBACK)}, bend
+    )
+
+
+class Mixture(NamedTuple):
+    """How reporting varies between incidents of one place: factors on the rate, with weights."""
+
+    log_factor: np.ndarray
+    weight: np.ndarray
+
+
+EVEN = Mixture(np.zeros(1), np.ones(1))
+"""Every incident of a place is reported at one rate."""
+
+
+def gamma_mixture(shape: float) -> Mixture:
+    """Nodes and weights of Gamma(k, 1/k), mean 1 (generalised Gauss-Laguerre)."""
+    n_nodes = next(n for least, n in MIX_NODES if shape >= least)
+    nodes, weights = roots_genlaguerre(n_nodes, shape - 1.0)
+    keep = weights > 1e-14 * weights.max()
+    return Mixture(np.log(nodes[keep] / shape), weights[keep] / weights[keep].sum())
+
+
+def mix(nodes: Sequence[Logarithm], mixture: Mixture) -> Logarithm:
+    """Logarithm of a weighted sum: derivatives are moments under the nodes' shares in it."""
+    log_mass = np.stack([node.value for node in nodes]) + np.log(mixture.weight)[:, None]
+    largest = log_mass.max(axis=0)
+    mass = np.exp(log_mass - largest)
+    total = mass.sum(axis=0)
+    mass /= total
+    slope = {i: np.zeros_like(total) for i in nodes[0].slope}
+    bend = {pair: np.zeros_like(total) for pair in nodes[0].bend}
+    for share, node in zip(mass, nodes, strict=True):
+        for i, part in node.slope.items():
+            slope[i] += share * part
+        for i, j in bend:
+            bend[i, j] += share * (node.bend[i, j] + node.slope[i] * node.slope[j])
+    bend = {(i, j): part - slope[i] * slope[j] for (i, j), part in bend.items()}
+    return Logarithm(largest + np.log(total), slope, bend)
+
+
+def _add(one: Logarithm, two: Logarithm, sign: float) -> Logarithm:
+    """Sum (or difference) of two logarithms with their derivatives."""
+    slope, bend = dict(one.slope), dict(one.bend)
+    for place, part in two.slope.items():
+        slope[place] = slope.get(place, 0.0) + sign * part
+    for pair, part in two.bend.items():
+        bend[pair] = bend.get(pair, 0.0) + sign * part
+    return Logarithm(one.value + sign * two.value, slope, bend)
+
+
+def log_share(law: str, mixture: Mixture, packed: np.ndarray) -> Logarithm:
+    """Logarithm of P(reported) of every row of parameters."""
+    rate, closing = np.exp(packed[:, RATE]), np.exp(packed[:, CLOSING])
+    nodes = [share_terms(law, rate * np.exp(factor), closing) for factor in mixture.log_factor]
+    return nodes[0] if len(nodes) == 1 else mix(nodes, mixture)
+
+
+def log_seen(law: str, mixture: Mixture, packed: np.ndarray, data: RowData) -> Logarithm:
+    """Logarithm of P(y, s | reported, d) of every row before silence, less y·log λ (or log μ)."""
+    rate, closing, callback = (np.exp(packed[:, place]) for place in (RATE, CLOSING, CALLBACK))
+    if len(mixture.weight) == 1:
+        return window_terms(law, rate, closing, callback, data)
+    nodes, shares = [], []
+    for factor in mixture.log_factor:
+        here = rate * np.exp(factor)
+        shares.append(share_terms(law, here, closing))
+        both = _add(window_terms(law, here, closing, callback, data), shares[-1], 1.0)
+        nodes.append(both._replace(value=both.value + data.n_further * factor))
+    return _add(mix(nodes, mixture), mix(shares, mixture), -1.0)
+
+
+def row_derivatives(
+    law: str, mixture: Mixture, packed: np.ndarray, data: RowData
+) -> tuple[np.ndarray, dict[int, np.ndarray], dict[tuple[int, int], np.ndarray]]:
+    """Log likelihood of every row with silence, its gradient and second derivatives.
+
+    r: the chance that a row is not one of the silent ones; L, M: the logarithms of what is seen
+    where people speak and where they are silent. ℓ_a = r·L_a + (1−r)·M_a,
+    ℓ_ab = r·L_ab + (1−r)·M_ab + r(1−r)(L_a − M_a)(L_b − M_b); for the logit of the silent share t,
+    ℓ_t = 1 − t − r, ℓ_at = −r(1−r)(L_a − M_a), ℓ_tt = r(1−r) − t(1−t).
+    """
+    seen = log_seen(law, mixture, packed, data)
+    y, logit = data.n_further, packed[:, SILENT]
+    log_speak = y * packed[:, RATE] + seen.value
+    seen.slope[RATE] = seen.slope[RATE] + y
+    quiet = silent_terms(law, np.exp(packed[:, CLOSING]), np.exp(packed[:, CALLBACK]), data)
+    log_quiet, quiet_slope, quiet_bend = (0.0, {}, {}) if quiet is None else quiet
+    log_odds = np.where(y == 0, log_speak - log_quiet - logit, np.inf)
+    speaks = 1.0 / (1.0 + np.exp(-np.clip(log_odds, -700.0, 700.0)))
+    either = np.where(y == 0, speaks * (1.0 - speaks), 0.0)
+    speaks = np.where(y == 0, speaks, 1.0)
+    silent = 1.0 / (1.0 + np.exp(-logit))
+    value = np.where(y == 0, np.logaddexp(logit + log_quiet, log_speak), log_speak)
+    gap = {i: part - quiet_slope.get(i, 0.0) for i, part in seen.slope.items()}
+    gradient = {i: speaks * gap[i] + quiet_slope.get(i, 0.0) for i in gap}
+    gradient[SILENT] = 1.0 - silent - speaks
+    hessian = {}
+    for pair in seen.bend:
+        own = quiet_bend.get(pair, 0.0)
+        inner = speaks * (seen.bend[pair] - own) + own
+        hessian[pair] = inner + either * gap[pair[0]] * gap[pair[1]]
+    hessian |= {(i, SILENT): -either * gap[i] for i in gap}
+    hessian[SILENT, SILENT] = either - silent * (1.0 - silent)
+    return value - np.logaddexp(0.0, logit), gradient, hessian
+
+
+class Rows(NamedTuple):
+    """Rows in the order of their cells, so that sums over cells are sums over runs."""
+
+    data: RowData
+    cell: np.ndarray
+    n_cells: int
+
+    @staticmethod
+    def sort(data: RowData, cell: np.ndarray, n_cells: int) -> Rows:
+        """Put rows into the order of their cells."""
+        order = np.argsort(cell, kind="stable")
+        return Rows(data.take(order), cell[order], n_cells)
+
+
+def sum_derivatives(law: str, mixture: Mixture, packed: np.ndarray, rows: Rows) -> Derivatives:
+    """Log likelihood of all rows; derivatives summed over the rows of every cell.
 
     Parameters
     ----------
     packed
-        (n, 4) parameters in the order of `RowParameters`.
+        (n_cells, 4) parameters of every cell.
     """
-    n = len(packed)
-    out = Derivatives(np.empty(n), np.empty((n, 4)), np.empty((n, 4, 4)))
-    _in_blocks(compiled_derivatives(law, is_mixed), packed, data, out)
+    gradient = np.zeros((rows.n_cells, N_PARAMETERS))
+    hessian = np.zeros((rows.n_cells, N_PARAMETERS, N_PARAMETERS))
+
+    def compute(start: int) -> tuple[float, np.ndarray, dict, dict]:
+        block = slice(start, start + N_BLOCK)
+        cell = rows.cell[block]
+        value, first, second = row_derivatives(law, mixture, packed[cell], rows.data.take(block))
+        runs = np.flatnonzero(np.diff(cell, prepend=-1))
+        slopes = {i: np.add.reduceat(part, runs) for i, part in first.items()}
+        bends = {pair: np.add.reduceat(part, runs) for pair, part in second.items()}
+        return float(value.sum()), cell[runs], slopes, bends
+
+    total = 0.0
+    for value, cell, slopes, bends in _in_threads(compute, range(0, len(rows.cell), N_BLOCK)):
+        total += value
+        for i, part in slopes.items():
+            gradient[cell, i] += part
+        for (i, j), part in bends.items():
+            hessian[cell, i, j] += part
+    upper = np.triu_indices(N_PARAMETERS, 1)
+    hessian[:, upper[1], upper[0]] = hessian[:, upper[0], upper[1]]
+    return Derivatives(total, gradient, hessian)
+
+
+def _in_threads(compute, starts: range) -> list:
+    if len(starts) == 1:
+        return [compute(starts[0])]
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(compute, starts))
+
+
+SKEW_STEP = 1e-4
+"""Step of the one-sided differences of the curvature, on the scale of the parameters."""
+
+
+def skewness(
+    law: str,
+    mixture: Mixture,
+    packed: np.ndarray,
+    rows: Rows,
+    here: np.ndarray,
+    moves: Sequence[int],
+) -> np.ndarray:
+    """(n_cells, 4) derivatives of the second derivative in log λ, summed over rows.
+
+    Parameters
+    ----------
+    here
+        (n_cells,) the second derivative at ``packed``.
+    moves
+        Parameters that are estimated; the derivatives in others are left at 0.
+    """
+    out = np.zeros_like(packed)
+    for place in moves:
+        moved = packed.copy()
+        moved[:, place] += SKEW_STEP
+        there = sum_derivatives(law, mixture, moved, rows).hessian[:, RATE, RATE]
+        out[:, place] = (there - here) / SKEW_STEP
     return out
 
 
-def _in_blocks(
-    compute: Callable, packed: np.ndarray, data: RowData, out: tuple[np.ndarray, ...]
-) -> None:
-    """Fill ``out`` block by block; equal block sizes keep one compiled program."""
-    n = len(packed)
-    size = min(N_BLOCK, 1 << max(8, int(np.ceil(np.log2(max(n, 1))))))
-    with jax.enable_x64(True):
-        for start in range(0, n, size):
-            rows = slice(start, min(start + size, n))
-            padding = size - (rows.stop - rows.start)
-            block = np.pad(packed[rows], ((0, padding), (0, 0)), mode="edge")
-            seen = RowData(*(np.pad(part[rows], (0, padding), mode="edge") for part in data))
-            for target, result in zip(out, compute(block, seen), strict=True):
-                target[rows] = np.asarray(result)[: rows.stop - rows.start]
-
-
-@lru_cache
-def compiled_inspection_derivatives(law: str, is_mixed: bool) -> Callable[..., Derivatives]:
-    """Compile the derivatives of log P(n_reported of n_found are reported)."""
-
-    def scalar(packed: jax.Array, n_found: jax.Array, n_reported: jax.Array) -> jax.Array:
-        log_rate, log_closing, _, log_shape = packed
-        if is_mixed:
-            rates = log_rate + jnp.asarray(LOG_MIX_NODES)
-            weights = mixture_weights(log_shape)
-            log_share = logsumexp(weights + log_reported(law, rates, log_closing))
-        else:
-            log_share = log_reported(law, log_rate, log_closing)
-        log_share = jnp.minimum(log_share, -1e-12)
-        missed = (n_found - n_reported) * jnp.log(-jnp.expm1(log_share))
-        return n_reported * log_share + missed
-
-    def all_three(*args: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        return scalar(*args), jax.grad(scalar)(*args), jax.hessian(scalar)(*args)
-
-    return jax.jit(jax.vmap(all_three))
-
-
 def inspection_derivatives(
-    law: str, is_mixed: bool, packed: np.ndarray, n_found: np.ndarray, n_reported: np.ndarray
+    law: str, mixture: Mixture, packed: np.ndarray, n_found: np.ndarray, n_reported: np.ndarray
 ) -> Derivatives:
-    """Derivatives of the inspections' log likelihood with respect to the row parameters."""
-    with jax.enable_x64(True):
-        compute = compiled_inspection_derivatives(law, is_mixed)
-        return Derivatives(*(np.asarray(part) for part in compute(packed, n_found, n_reported)))
+    """Log P(n_reported of n_found are reported), by row of parameters.
+
+    With S the log share: reported·S + missed·log(1 − e^S).
+    """
+    n = len(packed)
+    share = log_share(law, mixture, packed)
+    p = np.exp(np.minimum(share.value, -1e-12))
+    odds = p / (1.0 - p)
+    missed = n_found - n_reported
+    first = n_reported - missed * odds
+    second = -missed * odds / (1.0 - p)
+    gradient, hessian = np.zeros((n, N_PARAMETERS)), np.zeros((n, N_PARAMETERS, N_PARAMETERS))
+    for i, part in share.slope.items():
+        gradient[:, i] = first * part
+    for (i, j), part in share.bend.items():
+        cell = first * part + second * share.slope[i] * share.slope[j]
+        hessian[:, i, j] = hessian[:, j, i] = cell
+    value = n_reported * share.value + missed * np.log1p(-p)
+    return Derivatives(float(value.sum()), gradient, hessian)
+
+
+def reported_share(law: str, mixture: Mixture, log_odds: np.ndarray) -> np.ndarray:
+    """P(reported) for log(λ/γ) of any shape."""
+    odds = np.exp(log_odds)
+    share = np.zeros_like(odds)
+    for factor, weight in zip(np.exp(mixture.log_factor), mixture.weight, strict=True):
+        here = odds * factor
+        share += weight * (-np.expm1(-here) if law == "fixed" else here / (1.0 + here))
+    return share

@@ -4,11 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from parity311.reporting.inspections import InspectionSample
+import numpy as np
+
+from parity311.errors import InputError
 from parity311.reporting.lifetimes import Lifetime, estimated
 
 N_DRAWS = 200
 """Joint draws by default: the paper's B."""
+
+
+@dataclass(frozen=True)
+class InspectionSample:
+    """Incidents found by inspection, by area: how many, and how many of them were reported."""
+
+    area: np.ndarray
+    n_found: np.ndarray
+    n_reported: np.ndarray
+
+    def __post_init__(self) -> None:
+        bad = np.flatnonzero((self.n_reported < 0) | (self.n_reported > self.n_found))
+        if len(bad):
+            row = int(bad[0])
+            raise InputError(
+                f"Inspection row {row + 1}: {self.n_reported[row]} reported of "
+                f"{self.n_found[row]} found; reported must lie between 0 and found."
+            )
 
 
 @dataclass(frozen=True)

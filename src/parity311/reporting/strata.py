@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from parity311.errors import unknown_name
+from parity311.records.strata import RACE_GROUPS, race_strata
 from parity311.reporting.areas import Areas
 from parity311.reporting.incidents import INTERVAL, Estimate
 
 STRATA = ("income5", "income2", "race", "majority")
 UNKNOWN = "unknown"
-MAJORITY = 0.5
-"""A group is an area's majority from this share on."""
 
 
 @dataclass(frozen=True)
@@ -34,40 +33,23 @@ def stratify(areas: Areas, kind: str = "income5") -> Strata:
     if kind not in STRATA:
         raise unknown_name("strata", kind, STRATA)
     quintile = areas.income_quintile
+    unknown = np.full(areas.n_areas, np.nan)
+    fifths = ("1", "2", "3", "4", "5", UNKNOWN)
     if kind == "income5":
-        return Strata(
-            kind, ("1", "2", "3", "4", "5", UNKNOWN), np.where(quintile == 0, 5, quintile - 1)
-        )
+        return Strata(kind, fifths, np.where(quintile == 0, 5, quintile - 1))
     if kind == "income2":
         place = np.array([3, 0, 0, 1, 2, 2])[quintile]
         return Strata(kind, ("low", "middle", "high", UNKNOWN), place)
+    shares = {
+        f"share_{group}": areas.covariates.get(f"share_{group}", unknown) for group in RACE_GROUPS
+    }
+    by_race = race_strata(**shares, households=areas.households)
     if kind == "race":
-        share = _share(areas, "share_black") + _share(areas, "share_hispanic")
-        place = weighted_quintile(share, areas.households)
+        place = by_race.black_hispanic_quintile.astype(np.int64)
         return Strata(kind, fifths, np.where(place == 0, 5, place - 1))
-    groups = ("white", "black", "hispanic", "asian")
-    shares = np.column_stack([_share(areas, f"share_{group}") for group in groups])
-    known = np.isfinite(shares).all(axis=1)
-    largest = np.argmax(np.where(np.isfinite(shares), shares, -1.0), axis=1)
-    place = np.where(np.max(np.nan_to_num(shares), axis=1) >= MAJORITY, largest, 4)
-    return Strata(kind, (*groups, "mixed", UNKNOWN), np.where(known, place, 5))
-
-
-def weighted_quintile(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Quintile 1 … 5 of every value, each holding a fifth of the weight; 0 where NaN."""
-    known = np.isfinite(values)
-    order = np.argsort(values[known], kind="stable")
-    weight = np.maximum(weights[known][order], 1e-12)
-    middle = (np.cumsum(weight) - weight / 2) / weight.sum()
-    out = np.zeros(len(values), dtype=np.int64)
-    inner = np.empty(known.sum(), dtype=np.int64)
-    inner[order] = np.minimum((middle * 5).astype(np.int64), 4) + 1
-    out[known] = inner
-    return out
-
-
-def _share(areas: Areas, name: str) -> np.ndarray:
-    return areas.covariates.get(name, np.full(areas.n_areas, np.nan))
+    names = (*RACE_GROUPS, "mixed", UNKNOWN)
+    of_area = np.array([names.index(str(name)) for name in by_race.majority_group])
+    return Strata(kind, names, of_area)
 
 
 @dataclass(frozen=True)
@@ -114,8 +96,26 @@ def total_by_stratum(estimate: Estimate, strata: Strata, rng: np.random.Generato
         draws[:, :, group] = estimate.factor_draws[:, member] @ counts
     if estimate.counts_unreported:
         draws = counted + _draw_unreported(rng, counted, draws)
+        draws = np.maximum(draws + _draw_counts(rng, estimate, strata, n_draws), 0.0)
     lower, upper = np.percentile(draws, INTERVAL, axis=0)
     return StrataTotals(strata, point, lower, upper, draws, estimate.windows_28d)
+
+
+def _draw_counts(
+    rng: np.random.Generator, estimate: Estimate, strata: Strata, n_draws: int
+) -> np.ndarray:
+    """What is uncertain about the reported incidents, spread over windows by their number.
+
+    Areas are independent in this, windows of an area are not told apart.
+    """
+    n_groups = len(strata.names)
+    variance = (estimate.count_sd * estimate.factors) ** 2
+    spread = np.sqrt(np.bincount(strata.of_area, variance, minlength=n_groups))
+    by_window = np.zeros((estimate.n_windows, n_groups))
+    for group in range(n_groups):
+        counts = estimate.cell_counts[strata.of_area[estimate.cell_area] == group].sum(axis=0)
+        by_window[:, group] = counts / max(float(counts.sum()), 1.0)
+    return rng.standard_normal((n_draws, 1, n_groups)) * spread * by_window
 
 
 def _draw_unreported(

@@ -10,6 +10,7 @@ import numpy as np
 from parity311.errors import EstimationError, InputError
 from parity311.records.store import Records
 from parity311.reporting.areas import Areas
+from parity311.reporting.continuing import find_continuing
 
 WINDOW_DAYS = 28
 """The paper's rolling window: four weeks."""
@@ -18,6 +19,20 @@ MAX_EXPOSURE_DAYS = 100.0
 robustness checks)."""
 MIN_EXPOSURE_DAYS = 0.1
 """Shorter exposures say nothing about the rate and are left out of its fit (same source)."""
+
+BY_AGENCY = "found by the agency"
+"""Pattern of incidents that no resident reported first; they need no correction."""
+SEPARATOR = "|"
+"""Between the factors of a pattern: category, severity code, size of the building."""
+OTHER_PATTERN = "other"
+MIN_PATTERN_INCIDENTS = 100
+"""Levels of a pattern with fewer incidents are put together: too few to tell their rate."""
+
+SIZE_QUERY = (
+    "CASE WHEN b.units IS NULL THEN 'unknown' WHEN b.units < 10 THEN 'under 10' "
+    "WHEN b.units < 50 THEN '10 to 49' ELSE '50 and more' END"
+)
+"""Size of the building in dwelling units, in three classes: more people see the same problem."""
 
 
 @dataclass(frozen=True)
@@ -34,17 +49,29 @@ class ReportTable:
     """Days from the first to the last report within the exposure; 0 where there is only one."""
     exposure_days: np.ndarray
     """Days from the first report to the earliest of first visit, closing, 100 days, ``date_to``."""
+    found_ended: np.ndarray
+    """Whether the exposure ended with a call that found the incident over, without a visit."""
+    called_until_days: np.ndarray
+    """Days after the first report until which such calls could come: until the day of the visit,
+    never where the case was put away at intake."""
     pattern: np.ndarray
     """Index into ``patterns``: what was known at intake that changes how often it is reported."""
     patterns: tuple[str, ...]
+    weight: np.ndarray
+    """Chance that the case is the first of its incident (1 unless it continues an earlier one)."""
+    count_sd: np.ndarray
+    """(n_areas,) standard deviation of the sum of weights; 0 where cases are incidents."""
     n_reports: np.ndarray
     """(n_areas, n_windows) reports received."""
     n_duplicates: np.ndarray
     """(n_areas, n_windows) of those, reports of an incident that was already reported."""
     date_from: date
     date_to: date
+    window_days: int = WINDOW_DAYS
     left_out: dict[str, int] = field(default_factory=dict)
     """Rows of the source that are not used, by reason."""
+    notes: tuple[str, ...] = ()
+    """What was decided about the rows, in words."""
 
     @property
     def n_incidents(self) -> int:
@@ -58,7 +85,7 @@ class ReportTable:
 
     @property
     def n_windows(self) -> int:
-        """Number of windows of 28 days that the dates touch."""
+        """Number of windows that the dates touch."""
         return self.n_reports.shape[1]
 
     @property
@@ -69,18 +96,25 @@ class ReportTable:
     @property
     def window(self) -> np.ndarray:
         """Window of every incident, by its first report."""
-        return np.minimum(self.first_report_day // WINDOW_DAYS, self.n_windows - 1).astype(np.int64)
+        return np.minimum(self.first_report_day // self.window_days, self.n_windows - 1).astype(
+            np.int64
+        )
 
     @property
     def informs_rate(self) -> np.ndarray:
         """Incidents whose exposure is long enough to say something about the reporting rate."""
-        return self.exposure_days > MIN_EXPOSURE_DAYS
+        return (self.exposure_days > MIN_EXPOSURE_DAYS) & self.is_resident
+
+    @property
+    def is_resident(self) -> np.ndarray:
+        """Incidents whose first report came from a resident."""
+        return np.array([name != BY_AGENCY for name in self.patterns])[self.pattern]
 
     def incidents_by_window(self) -> np.ndarray:
         """Reported incidents, (n_areas, n_windows)."""
         flat = self.area.astype(np.int64) * self.n_windows + self.window
-        counts = np.bincount(flat, minlength=self.n_areas * self.n_windows)
-        return counts.reshape(self.n_areas, self.n_windows).astype(np.float64)
+        counts = np.bincount(flat, self.weight, minlength=self.n_areas * self.n_windows)
+        return counts.reshape(self.n_areas, self.n_windows)
 
     def take(self, rows: np.ndarray) -> ReportTable:
         """The same table with these rows (in this order); reports per window stay as they are."""
@@ -91,19 +125,26 @@ class ReportTable:
             n_further=self.n_further[rows],
             last_delay_days=self.last_delay_days[rows],
             exposure_days=self.exposure_days[rows],
+            found_ended=self.found_ended[rows],
+            called_until_days=self.called_until_days[rows],
             pattern=self.pattern[rows],
+            weight=self.weight[rows],
         )
 
 
-def count_windows(date_from: date, date_to: date) -> int:
-    """Number of windows of 28 days that [date_from, date_to) touches."""
+def count_windows(date_from: date, date_to: date, window_days: int = WINDOW_DAYS) -> int:
+    """Number of windows that [date_from, date_to) touches."""
     n_days = (date_to - date_from).days
     if n_days <= 0:
         raise InputError(
             f"The dates run from {date_from} to {date_to}, which is no day at all; the second must "
             "be later."
         )
-    return -(-n_days // WINDOW_DAYS)
+    if window_days < 1:
+        raise InputError(
+            f"A window of {window_days} days was given; it must hold at least one day, e.g. 28d."
+        )
+    return -(-n_days // window_days)
 
 
 def reports_from_records(
@@ -114,13 +155,16 @@ def reports_from_records(
     date_from: date | None = None,
     date_to: date | None = None,
     max_exposure_days: float = MAX_EXPOSURE_DAYS,
-    by_pattern: tuple[str, ...] = ("severity",),
+    by_pattern: tuple[str, ...] = ("category", "severity"),
+    link_continuing: bool = True,
+    window_days: int = WINDOW_DAYS,
 ) -> ReportTable:
     """Collect the reported incidents of a domain first reported in [date_from, date_to).
 
     Exposure opens at the first report and closes at the earliest of the first visit, the closing,
     ``max_exposure_days`` later, and ``date_to``; nothing after ``date_to`` is read. A report whose
-    source gives no incident is an incident of its own.
+    source gives no incident is an incident of its own. With ``link_continuing`` a case that likely
+    continues an earlier one of its building counts by the chance that it does not.
     """
     if domain not in records.domains:
         raise InputError(
@@ -129,7 +173,7 @@ def reports_from_records(
         )
     date_from = date_from or records.window[0]
     date_to = date_to or records.window[1]
-    n_windows = count_windows(date_from, date_to)
+    n_windows = count_windows(date_from, date_to, window_days)
     query = _incidents_query(domain, date_from, date_to, max_exposure_days, by_pattern)
     rows = records.sql(query)
     if rows.num_rows == 0:
@@ -138,12 +182,15 @@ def reports_from_records(
             f"dates within {records.window[0]} to {records.window[1]}."
         )
     codes = rows["tract"].to_numpy(zero_copy_only=False)
-    area, known = match_areas(codes, areas)
-    counts = records.sql(_reports_query(domain, date_from, date_to))
+    area, known = areas.match(codes)
+    counts = records.sql(_reports_query(domain, date_from, date_to, window_days))
     n_reports, n_duplicates = _reports_by_window(counts, areas, n_windows)
-    patterns, pattern = np.unique(
-        rows["pattern"].to_numpy(zero_copy_only=False).astype(str), return_inverse=True
-    )
+    weight, count_sd, notes = np.ones(int(known.sum())), np.zeros(areas.n_areas), ()
+    if link_continuing:
+        names = rows["incident"].to_numpy(zero_copy_only=False)[known]
+        found = find_continuing(records, domain, names, date_to, areas)
+        weight, count_sd, notes = found.is_first, found.count_sd, (found.note,)
+    patterns, pattern = group_patterns(rows["pattern"].to_numpy(zero_copy_only=False)[known])
 
     def column(name: str) -> np.ndarray:
         return rows[name].to_numpy(zero_copy_only=False)[known]
@@ -155,13 +202,19 @@ def reports_from_records(
         n_further=column("n_further").astype(np.int64),
         last_delay_days=column("last_delay_days").astype(np.float64),
         exposure_days=column("exposure_days").astype(np.float64),
-        pattern=pattern[known],
-        patterns=tuple(str(name) for name in patterns),
+        found_ended=column("found_ended").astype(bool),
+        called_until_days=np.minimum(column("called_until_days"), column("exposure_days")),
+        pattern=pattern,
+        patterns=patterns,
+        weight=weight,
+        count_sd=count_sd,
         n_reports=n_reports,
         n_duplicates=n_duplicates,
         date_from=date_from,
         date_to=date_to,
+        window_days=window_days,
         left_out={reason: n for reason, n in left_out.items() if n},
+        notes=notes,
     )
 
 
@@ -172,30 +225,42 @@ def _incidents_query(
 
     A duplicate's own closing is clerical, so only closings of other classes end the exposure.
     """
-    parts = " || '|' || ".join(f"CAST(arg_min(r.{name}, r.at) AS VARCHAR)" for name in by) or "''"
+    factors = [f"CAST(arg_min({name}, heard) AS VARCHAR)" for name in by]
+    parts = f" || '{SEPARATOR}' || ".join(factors) or "''"
+    pattern = f"CASE WHEN arg_min(channel, heard) = 'OTHER' THEN '{BY_AGENCY}' ELSE {parts} END"
     return f"""
 WITH r AS (
-  SELECT c.*, COALESCE(c.incident_id, c.complaint_id) AS incident, c.received_at AS at,
+  SELECT c.*, COALESCE(c.incident_id, c.complaint_id) AS incident, c.received_at AS heard,
+    o.first_visit_at, o.disposition_class,
+    {SIZE_QUERY} AS size,
     LEAST(o.first_visit_at, CASE WHEN o.disposition_class <> 'duplicate' THEN o.closed_at END)
-      AS ended_at
+      AS ended,
+    CASE WHEN o.disposition_class = 'no_violation' AND o.n_visits = 0 THEN o.closed_at END AS called
   FROM complaints c LEFT JOIN outcomes o USING (complaint_id)
+    LEFT JOIN buildings b ON b.building_id = c.building_id
   WHERE c.domain = '{domain}' AND c.received_at < TIMESTAMP '{date_to}'
 ), i AS (
-  SELECT incident, min(at) AS first_at, arg_min(tract, at) AS tract, {parts} AS pattern,
-    LEAST(min(ended_at), min(at) + INTERVAL {int(max_exposure_days * 86400)} SECOND,
-      TIMESTAMP '{date_to}') AS closes_at
-  FROM r GROUP BY incident HAVING min(at) >= TIMESTAMP '{date_from}'
+  SELECT incident, min(heard) AS opens, arg_min(tract, heard) AS tract, {pattern} AS pattern,
+    GREATEST(min(heard), LEAST(min(ended), TIMESTAMP '{date_to}',
+      min(heard) + INTERVAL {int(max_exposure_days * 86400)} SECOND)) AS closes,
+    min(called) AS called, arg_min(CASE
+      WHEN first_visit_at IS NOT NULL THEN date_trunc('day', first_visit_at)
+      WHEN disposition_class IN ('other', 'referral') THEN heard ELSE TIMESTAMP '{date_to}' END,
+      heard) AS called_until
+  FROM r GROUP BY incident HAVING min(heard) >= TIMESTAMP '{date_from}'
 )
-SELECT any_value(i.tract) AS tract, any_value(i.pattern) AS pattern,
-  epoch(any_value(i.first_at) - TIMESTAMP '{date_from}') / 86400.0 AS first_report_day,
-  GREATEST(epoch(any_value(i.closes_at) - any_value(i.first_at)) / 86400.0, 0) AS exposure_days,
-  GREATEST(count(*) FILTER (WHERE r.at <= i.closes_at) - 1, 0) AS n_further,
-  COALESCE(epoch(max(r.at) FILTER (WHERE r.at <= i.closes_at) - any_value(i.first_at)), 0)
-    / 86400.0 AS last_delay_days
+SELECT i.incident, any_value(i.tract) AS tract, any_value(i.pattern) AS pattern,
+  epoch(any_value(i.opens) - TIMESTAMP '{date_from}') / 86400.0 AS first_report_day,
+  epoch(any_value(i.closes) - any_value(i.opens)) / 86400.0 AS exposure_days,
+  count(*) FILTER (WHERE r.heard <= i.closes) - 1 AS n_further,
+  epoch(max(r.heard) FILTER (WHERE r.heard <= i.closes) - any_value(i.opens)) / 86400.0
+    AS last_delay_days,
+  COALESCE(any_value(i.called) <= any_value(i.closes), false) AS found_ended,
+  GREATEST(epoch(any_value(i.called_until) - any_value(i.opens)) / 86400.0, 0) AS called_until_days
 FROM i JOIN r USING (incident) GROUP BY i.incident ORDER BY i.incident"""
 
 
-def _reports_query(domain: str, date_from: date, date_to: date) -> str:
+def _reports_query(domain: str, date_from: date, date_to: date, window_days: int) -> str:
     return f"""
 WITH r AS (
   SELECT tract, received_at,
@@ -203,27 +268,36 @@ WITH r AS (
       ORDER BY received_at, complaint_id) > 1 AS is_duplicate
   FROM complaints WHERE domain = '{domain}' AND received_at < TIMESTAMP '{date_to}'
 )
-SELECT tract, {window_query(date_from)} AS "window",
+SELECT tract, {window_query(date_from, window_days)} AS "window",
   count(*) AS n_reports, count(*) FILTER (WHERE is_duplicate) AS n_duplicates
 FROM r WHERE received_at >= TIMESTAMP '{date_from}' GROUP BY ALL ORDER BY ALL"""
 
 
-def window_query(date_from: date) -> str:
-    """SQL for the window of 28 days that a report falls into."""
-    return f"date_diff('day', TIMESTAMP '{date_from}', received_at) // {WINDOW_DAYS}"
+def group_patterns(names: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
+    """Distinct patterns and the index of every row's; levels that are rare become one."""
+    found, index = np.unique(names.astype(str), return_inverse=True)
+    count = np.bincount(index)
+    factors = [name.split(SEPARATOR) for name in found]
+    n_factors = max((len(part) for part in factors), default=0)
+    for factor in range(n_factors):
+        levels: dict[str, int] = {}
+        for part, n in zip(factors, count, strict=True):
+            if part != [BY_AGENCY]:
+                levels[part[factor]] = levels.get(part[factor], 0) + int(n)
+        for part in factors:
+            if part != [BY_AGENCY] and levels[part[factor]] < MIN_PATTERN_INCIDENTS:
+                part[factor] = OTHER_PATTERN
+    merged, again = np.unique([SEPARATOR.join(part) for part in factors], return_inverse=True)
+    return tuple(str(name) for name in merged), again[index]
 
 
-def match_areas(codes: np.ndarray, areas: Areas) -> tuple[np.ndarray, np.ndarray]:
-    """Index of every code among the areas, and whether it is one of them."""
-    order = np.argsort(areas.geoid.astype(str))
-    names = areas.geoid.astype(str)[order]
-    place = np.searchsorted(names, codes.astype(str)).clip(max=len(names) - 1)
-    known = names[place] == codes.astype(str)
-    return order[place], known
+def window_query(date_from: date, window_days: int) -> str:
+    """SQL for the window that a report falls into."""
+    return f"date_diff('day', TIMESTAMP '{date_from}', received_at) // {window_days}"
 
 
 def _reports_by_window(counts, areas: Areas, n_windows: int) -> tuple[np.ndarray, np.ndarray]:
-    area, known = match_areas(counts["tract"].to_numpy(zero_copy_only=False), areas)
+    area, known = areas.match(counts["tract"].to_numpy(zero_copy_only=False))
     window = counts["window"].to_numpy(zero_copy_only=False).astype(np.int64)
     shape = (areas.n_areas, n_windows)
     totals = []

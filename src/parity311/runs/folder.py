@@ -71,6 +71,11 @@ class Run:
         stems = (p.stem for p in (self.path / PICTURES_FOLDER).glob("*.svg"))
         return tuple(sorted(stem for stem in stems if not stem.endswith(NARROW_SUFFIX)))
 
+    def changed_files(self) -> tuple[str, ...]:
+        """Return the files whose content is no longer what the run wrote."""
+        listed = self.info["files"].items()
+        return tuple(name for name, entry in listed if describe_file(self.path / name) != entry)
+
     def table(self, name: str) -> pa.Table:
         """Read a table."""
         import pyarrow.parquet as parquet

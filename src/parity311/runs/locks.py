@@ -36,12 +36,3 @@ def is_held(folder: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
-
-
-def synchronise_folder(folder: Path) -> None:
-    """Wait until the disk has the folder's list of names."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

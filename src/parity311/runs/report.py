@@ -8,6 +8,7 @@ import os
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -16,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from parity311.errors import RunError
+from parity311.runs.disk import disk_error, write_bytes_through
 from parity311.runs.folder import REPORT_FILE, TABLES_FOLDER, Run, read_run_folder
 from parity311.runs.formats import (
     MISSING_TEXT,
@@ -36,7 +38,7 @@ from parity311.runs.sections import (
     report_from_plain,
     used_tables,
 )
-from parity311.runs.strict_json import read_json, to_json, write_bytes_through
+from parity311.runs.strict_json import read_json, to_json
 
 SYNTHETIC_STATEMENT = (
     "Every figure on this page comes from a generated city, made so that the truth is known. "
@@ -60,7 +62,7 @@ class CellView:
 class TablePage:
     """A table ready to print."""
 
-    view: TableView
+    number: int
     columns: tuple[Column, ...]
     rows: tuple[tuple[CellView, ...], ...]
     n_rows: int
@@ -79,8 +81,13 @@ def render_report(run_path: str | Path) -> Path:
 def write_page(run: Run) -> Path:
     """Render the page of a run and put it in place in one step."""
     aside = run.page_path.with_name(".report.html.partial")
-    write_bytes_through(aside, render_page(run).encode())
-    os.replace(aside, run.page_path)
+    page = render_page(run)
+    try:
+        write_bytes_through(aside, page.encode())
+        os.replace(aside, run.page_path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise disk_error(error, run.page_path) from error
     return run.page_path
 
 
@@ -89,6 +96,7 @@ def render_page(run: Run) -> str:
     report = report_from_plain(read_json(run.path / REPORT_FILE))
     check_parts(report, run.table_names, run.picture_names)
     css = _page_css()
+    picture_numbers, table_numbers = count(1), count(1)
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     return (
         _environment()
@@ -102,8 +110,8 @@ def render_page(run: Run) -> str:
             anchors=name_anchors([section.heading for section in report.sections]),
             provenance=describe_data(run.info),
             config_text=to_json(run.config),
-            table=lambda view: prepare_table(run, view),
-            svg=lambda picture: embed_pictures(run, picture),
+            table=lambda view: prepare_table(run, view, next(table_numbers)),
+            svg=lambda picture: embed_pictures(run, picture, next(picture_numbers)),
         )
     )
 
@@ -165,20 +173,21 @@ def describe_data(info: dict[str, Any]) -> dict[str, Any]:
     return {"tag": "Real and synthetic", "text": mixed, "entries": entries}
 
 
-def embed_pictures(run: Run, picture: Picture) -> dict[str, Markup | None]:
-    """Return the wide and, where there is one, the narrow picture as inline SVG."""
-    narrow = run.picture(picture.name, is_narrow=True)
-    wide = run.picture(picture.name) or ""
-    return {
-        "wide": embed_svg(wide, picture.name, picture.alt),
-        "narrow": None
-        if narrow is None
-        else embed_svg(narrow, f"{picture.name}-narrow", picture.alt),
-    }
+def embed_pictures(run: Run, picture: Picture, number: int) -> dict[str, Markup | None]:
+    """Return the wide and, where there is one, the narrow picture as inline SVG.
+
+    `number` counts the pictures of the page: ids stay distinct where one is shown twice.
+    """
+    embedded: dict[str, Markup | None] = {}
+    for version in ("wide", "narrow"):
+        svg = run.picture(picture.name, is_narrow=version == "narrow")
+        prefix = f"picture_{number}_{version}_"
+        embedded[version] = None if svg is None else embed_svg(svg, prefix, picture.alt)
+    return embedded
 
 
-def embed_svg(svg: str, name: str, alt: str) -> Markup:
-    """Drop the picture's own style (the page has it), give its ids its name, put in the words."""
+def embed_svg(svg: str, prefix: str, alt: str) -> Markup:
+    """Drop the picture's own style (the page has it), rename its ids, put in the words."""
     body = re.sub(r"<style>.*?</style>", "", svg, count=1, flags=re.DOTALL)
     if alt:
         text = escape(alt)
@@ -190,11 +199,11 @@ def embed_svg(svg: str, name: str, alt: str) -> Markup:
             flags=re.DOTALL,
         )
     attribute = re.compile(r'(\b(?:id|aria-labelledby|fill)="[^"]*")')
-    return Markup(attribute.sub(lambda m: m[1].replace(ID_PREFIX, f"{name}-"), body).strip())
+    return Markup(attribute.sub(lambda m: m[1].replace(ID_PREFIX, prefix), body).strip())
 
 
-def prepare_table(run: Run, view: TableView) -> TablePage:
-    """Read a table and write its cells."""
+def prepare_table(run: Run, view: TableView, number: int) -> TablePage:
+    """Read a table and write its cells; `number` counts the tables of the page."""
     stored = run.table(view.name)
     columns = view.columns or tuple(Column(name, name) for name in stored.column_names)
     check_columns(view, stored.column_names)
@@ -204,7 +213,7 @@ def prepare_table(run: Run, view: TableView) -> TablePage:
     row_title = names.index(view.row_title) if view.row_title in names else 0
     has_numbers = tuple(any(row[i].is_number for row in cells) for i in range(len(columns)))
     path = f"{TABLES_FOLDER}/{view.name}"
-    return TablePage(view, columns, cells, stored.num_rows, has_numbers, row_title, path)
+    return TablePage(number, columns, cells, stored.num_rows, has_numbers, row_title, path)
 
 
 def check_columns(view: TableView, stored: list[str]) -> None:

@@ -114,6 +114,9 @@ class Report:
     """What was found, first sentence first."""
     sections: tuple[Section, ...]
     figures: tuple[KeyFigure, ...] = ()
+    """The few numbers to remember, at the top."""
+    pictures: tuple[Picture, ...] = ()
+    """The picture to remember, below them."""
     language: str = "en"
 
 
@@ -135,7 +138,7 @@ def report_from_plain(plain: Any) -> Report:
 
 def used_tables(report: Report) -> tuple[TableView, ...]:
     """Return every table a report shows, those under pictures included."""
-    views: list[TableView] = []
+    views = [picture.table for picture in report.pictures]
     for section in report.sections:
         views += [picture.table for picture in section.pictures]
         views += section.tables
@@ -144,7 +147,8 @@ def used_tables(report: Report) -> tuple[TableView, ...]:
 
 def used_pictures(report: Report) -> tuple[Picture, ...]:
     """Return every picture a report shows."""
-    return tuple(picture for section in report.sections for picture in section.pictures)
+    below = (picture for section in report.sections for picture in section.pictures)
+    return (*report.pictures, *below)
 
 
 def check_parts(report: Report, tables: Sequence[str], pictures: Sequence[str]) -> None:

@@ -7,7 +7,6 @@ which is how the next start tells an interrupted run from one that is still bein
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import re
@@ -23,6 +22,7 @@ from xml.etree import ElementTree
 
 from parity311.errors import RunError
 from parity311.runs import locks, tables
+from parity311.runs.disk import DISK_FULL, disk_error, synchronise_folder, write_bytes_through
 from parity311.runs.folder import (
     CONFIG_VERSION,
     METRICS_FILE,
@@ -46,7 +46,7 @@ from parity311.runs.provenance import (
 )
 from parity311.runs.report import check_report, write_page
 from parity311.runs.sections import Report
-from parity311.runs.strict_json import read_json, to_plain, write_bytes_through, write_json
+from parity311.runs.strict_json import read_json, to_plain, write_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +57,6 @@ NARROW_WIDTH = 320
 """Units across a picture for narrow screens: about one CSS pixel each on a phone."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*(-[a-z0-9_]+)*")
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _log = logging.getLogger(__name__)
 
 
@@ -97,8 +96,8 @@ class RunWriter:
         try:
             if error is None:
                 self._complete()
-            elif isinstance(error, OSError) and error.errno in _DISK_FULL:
-                raise _disk_error(error, self.path) from error
+            elif isinstance(error, OSError) and error.errno in DISK_FULL:
+                raise disk_error(error, self.path) from error
         finally:
             self._discard()
 
@@ -178,7 +177,7 @@ class RunWriter:
         try:
             yield
         except OSError as error:
-            raise _disk_error(error, self.path) from error
+            raise disk_error(error, self.path) from error
 
     def _complete(self) -> None:
         """Write what is left, then give the folder its name: the rename is the last step."""
@@ -190,10 +189,10 @@ class RunWriter:
             if self._report is not None:
                 write_page(Run(self.path, read_json(self.path / RUN_FILE)))
             for folder in (self.path / TABLES_FOLDER, self.path / PICTURES_FOLDER, self.path):
-                locks.synchronise_folder(folder)
+                synchronise_folder(folder)
             self.path.rename(self.final_path)
         with suppress(OSError):  # the run is complete; only a power cut could still undo the name
-            locks.synchronise_folder(self.final_path.parent)
+            synchronise_folder(self.final_path.parent)
 
     def _describe(self) -> dict[str, Any]:
         files = sorted(p for p in self.path.rglob("*") if p.is_file() and p.name != PAGE_FILE)
@@ -239,7 +238,7 @@ def start_run(root: str | Path, command: str, config: Any) -> RunWriter:
             (partial / TABLES_FOLDER).mkdir()
             (partial / PICTURES_FOLDER).mkdir()
     except OSError as error:
-        raise _disk_error(error, folder) from error
+        raise disk_error(error, folder) from error
     writer = RunWriter(folder, run_id, command, config, lock)
     writer.removed = removed
     return writer
@@ -288,16 +287,3 @@ def _check_svg(name: str, svg: str) -> None:
     has_title = any(child.tag.endswith("}title") for child in root)
     if not root.tag.endswith("}svg") or not has_title:
         raise RunError(f"Picture {name!r} is no SVG with a title; draw it with runs.pictures.")
-
-
-def _disk_error(error: OSError, path: Path) -> RunError:
-    """Say in one line which path could not be written and what to do."""
-    where = error.filename or path
-    if error.errno in _DISK_FULL:
-        return RunError(
-            f"The disk is full: cannot write {where}; free some space, or choose another folder. "
-            "Nothing was kept of this run."
-        )
-    return RunError(
-        f"Cannot write {where}: {error.strerror or error}; choose a folder you may write to."
-    )

@@ -10,7 +10,6 @@ import dataclasses
 import enum
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from parity311.errors import RunError
+from parity311.runs.disk import write_bytes_through
 
 REASON_SUFFIX = "_reason"
 
@@ -123,19 +123,6 @@ def canonical_json(value: Any) -> str:
     """Return one line with sorted keys: equal values give equal text, for hashing."""
     plain = to_plain(value)
     return json.dumps(plain, sort_keys=True, ensure_ascii=True, allow_nan=False)
-
-
-def write_bytes_through(path: Path, content: bytes) -> None:
-    """Write a file and wait until the disk has it, so that a later rename cannot precede it."""
-    try:
-        with path.open("wb") as file:
-            file.write(content)
-            file.flush()
-            if path.is_file():  # devices and pipes cannot be synchronised
-                os.fsync(file.fileno())
-    except OSError as error:
-        error.filename = str(path)  # a full disk is reported without the name of the file
-        raise
 
 
 def write_json(path: Path, value: Any) -> None:

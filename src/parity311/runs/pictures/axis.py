@@ -52,6 +52,11 @@ class Ticks:
         """Width of the widest label in units."""
         return max((text_width(label, TICK_SIZE) for label in self.labels), default=0.0)
 
+    @property
+    def smallest_step(self) -> float:
+        """Least distance of two ticks, in values; infinite for a single one."""
+        return min((b - a for a, b in pairwise(self.positions)), default=math.inf)
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -83,7 +88,7 @@ def _trim(
 ) -> tuple[tuple[float, ...], float, float]:
     """Cut an outer step that the values hardly reach into; the axis then ends between ticks."""
     step = positions[1] - positions[0]
-    start, end = positions[0], positions[-1]
+    start, end = min(positions[0], lower), max(positions[-1], upper)
     if len(positions) > 3 and 0 < positions[1] - lower < HARDLY * step:
         positions, start = positions[1:], lower - 0.05 * step
     if len(positions) > 3 and 0 < upper - positions[-2] < HARDLY * step:
@@ -96,7 +101,9 @@ def fit_ticks(values: Iterable[float], axis: Axis, length: float, gap: float = 1
     known = list(values)
     for max_ticks in range(max(3, min(8, int(length // 45))), 2, -1):
         ticks = choose_ticks(known, axis, max_ticks)
-        if len(ticks.positions) * (ticks.label_width + gap) <= length + ticks.label_width + gap:
+        # Labels at the ends may move inwards by about half their width.
+        needed = ticks.label_width + max(gap, ticks.label_width / 2 - 8)
+        if length * ticks.smallest_step / (ticks.upper - ticks.lower) >= needed:
             return ticks
     ticks = choose_ticks(known, axis, 3)
     # Not even three labels fit: keep the ends' labels only.
@@ -173,16 +180,10 @@ def fit_date_ticks(days: Sequence[float], length: float, gap: float = 14.0) -> T
     if upper - lower < 1:
         lower, upper = lower - 1, upper + 1
     for positions, labels in _date_candidates(lower, upper):
-        width = max((text_width(label, TICK_SIZE) for label in labels), default=0.0)
-        spacing = length * _smallest_step(positions) / (upper - lower)
-        if spacing >= width + gap:
-            return Ticks(tuple(positions), tuple(labels), lower, upper)
+        ticks = Ticks(tuple(positions), tuple(labels), lower, upper)
+        if length * ticks.smallest_step / (upper - lower) >= ticks.label_width + gap:
+            return ticks
     return Ticks((lower,), (write_day(lower),), lower, upper)
-
-
-def _smallest_step(positions: Sequence[float]) -> float:
-    steps = [b - a for a, b in pairwise(positions)]
-    return min(steps, default=math.inf)
 
 
 def _date_candidates(lower: float, upper: float) -> Iterable[tuple[list[float], list[str]]]:

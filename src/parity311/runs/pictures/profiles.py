@@ -51,7 +51,9 @@ def profile_grid(
     shared = _ticks(drawable, axis)
     for start in range(0, len(panels), n_columns):
         row = range(start, min(start + n_columns, len(panels)))
-        titles = [wrap_text(panels[i].title, LABEL_SIZE, column - COLUMN_GAP) for i in row]
+        titles = [
+            wrap_text(panels[i].title, LABEL_SIZE, column - COLUMN_GAP, is_bold=True) for i in row
+        ]
         head = max(len(lines) for lines in titles) * LABEL_SIZE * LINE_HEIGHT
         for place, i in enumerate(row):
             left = MARGIN + place * column

@@ -65,7 +65,9 @@ def _draw_many(
     canvas = Canvas(width)
     kinds = _sort_kinds(ranked, reference)
     counted = [f"{name}: {len(members):,}" for name, members, _ in kinds]
-    y = draw_legend(canvas, MARGIN, counted, "mark", [look for _, _, look in kinds])
+    y = MARGIN
+    if reference is not None:
+        y = draw_legend(canvas, y, counted, "mark", [look for _, _, look in kinds])
     y = draw_axis_title(canvas, MARGIN, y + 12, axis.label, width - 2 * MARGIN) + 8
     values = [
         v for e in ranked for v in ([e.value, e.lower, e.upper] if e.has_interval else [e.value])
@@ -96,7 +98,7 @@ Kind = tuple[str, list[Estimate], Look]
 def _sort_kinds(ranked: Sequence[Estimate], reference: Reference | None) -> list[Kind]:
     """Split estimates by whether their interval lies above, around or below the reference."""
     if reference is None:
-        return [("Estimates with their intervals", list(ranked), Look(0))]
+        return [("Estimates", list(ranked), Look(0))]
     above = [e for e in ranked if (e.lower if e.has_interval else e.value) > reference.value]
     below = [e for e in ranked if (e.upper if e.has_interval else e.value) < reference.value]
     apart = {id(e) for e in (*above, *below)}

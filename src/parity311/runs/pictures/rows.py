@@ -95,10 +95,13 @@ def _row_chart(
     heights = [_row_height(layout, i, len(series)) for i in range(len(rows))]
     bottom = top + sum(heights)
     _draw_tick_labels(canvas, scale, layout.ticks, bottom)
+    if not layout.is_narrow:
+        _draw_tick_lines(canvas, scale, layout.ticks, reference, top, bottom)
     for i, row in enumerate(rows):
-        # In a narrow chart the lines keep clear of the label above the row's plot.
-        begin = top + heights[i] - len(series) * SERIES_STEP - 7 if layout.is_narrow else top
-        _draw_tick_lines(canvas, scale, layout.ticks, reference, begin, top + heights[i])
+        if layout.is_narrow:  # the lines keep clear of the label above the row's plot
+            end = top + heights[i]
+            begin = end - len(series) * SERIES_STEP - 7
+            _draw_tick_lines(canvas, scale, layout.ticks, reference, begin, end)
         _draw_row(canvas, layout, scale, row, i, top, heights[i], draw)
         top += heights[i]
     end = draw_axis_title(

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 from parity311.runs.pictures.style import LABEL_SIZE, N_SERIES, picture_css
 
 ID_PREFIX = "p311-"
-"""Ids inside a picture; a page that embeds several replaces it by the picture's name."""
+"""Ids inside a picture; a page that embeds several replaces it by one of its own."""
 
 LINE_HEIGHT = 1.25
 """Distance of two baselines as a multiple of the type size."""

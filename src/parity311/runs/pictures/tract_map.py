@@ -54,13 +54,12 @@ def tract_map(
     """Draw one cell per place; `breaks` are the inner class limits, quintiles where not given."""
     placed = [c for c in cells if math.isfinite(c.longitude) and math.isfinite(c.latitude)]
     lost = len(cells) - len(placed)
-    notes = [f"Not available: {lost:,} {noun} without a position."] if lost else []
+    notes = [f"Not available: {_count(lost, noun)} without a position."] if lost else []
     if not placed:
         return draw_empty(width, title, notes)
     canvas = Canvas(width)
     narrow = is_narrow(width)
     classes = _classify([c.value for c in placed], breaks, axis, noun)
-    # The legend keeps its scale's order but uses the ends of the colours even with few classes.
     area = width - 2 * MARGIN - (0 if narrow else LEGEND_WIDTH)
     x, y, bottom = _project(placed, area, NARROW_HEIGHT if narrow else WIDE_HEIGHT)
     radius = _radius(x, y)
@@ -94,12 +93,11 @@ def _classify(
         for k, index in enumerate(indices):
             members = np.flatnonzero(is_known & (which == k))
             text = _range_text(edges[k], edges[k + 1], axis)
-            classes.append(
-                _Class(index, f"{text}: {len(members):,} {noun}", tuple(members.tolist()))
-            )
+            label = f"{text}: {_count(len(members), noun)}"
+            classes.append(_Class(index, label, tuple(members.tolist())))
     if not is_known.all():
         absent = tuple(np.flatnonzero(~is_known).tolist())
-        classes.append(_Class(0, f"not available: {len(absent):,} {noun}", absent))
+        classes.append(_Class(0, f"not available: {_count(len(absent), noun)}", absent))
     return classes
 
 
@@ -107,8 +105,18 @@ def _inner_limits(known: np.ndarray, breaks: Sequence[float]) -> list[float]:
     if breaks:
         return sorted(float(b) for b in breaks)[: N_CLASSES - 1]
     quantiles = np.quantile(known, np.arange(1, N_CLASSES) / N_CLASSES)
-    inside = quantiles[(quantiles > known.min()) & (quantiles <= known.max())]
-    return [float(q) for q in np.unique(inside)]
+    limits: list[float] = []
+    below = float(known.min())
+    for limit in np.unique(quantiles).tolist():
+        # A limit that no value lies under would make an empty class.
+        if np.any((known >= below) & (known < limit)) and np.any(known >= limit):
+            limits.append(limit)
+            below = limit
+    return limits
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun.removesuffix('s') if n == 1 else noun}"
 
 
 def _spread_classes(n: int) -> list[int]:

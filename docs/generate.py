@@ -1,0 +1,187 @@
+"""Write the generated parts of README and docs: what stands between two markers.
+
+    python -m docs.generate          write them, from the results kept in docs/results/
+    python -m docs.generate --check  say which are out of date, and exit with 2
+    python -m docs.generate --run    make the results anew first (minutes)
+
+A block is `<!-- generated: NAME -->` … `<!-- end -->`; `BLOCKS` maps its name to what writes it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from parity311.lifecycle.whole_way_report import policy_title
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "results"
+FILES = ("README.md", "docs/reference/command-line.md", "docs/reference/domains.md")
+MARK = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def run_command(*arguments: str) -> str:
+    """Standard output of a parity311 command, at a fixed width and without colour."""
+    result = subprocess.run(
+        [sys.executable, "-c", "from parity311.cli import main; main()", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"},
+    )
+    return "\n".join(line.rstrip() for line in result.stdout.strip().splitlines())
+
+
+def figure(value: dict[str, float] | None, digits: int = 3) -> str:
+    """A figure with its interval, or a dash."""
+    if not value or value["value"] is None:
+        return "–"
+    text = f"{value['value']:,.{digits}f}"
+    if value.get("lower") is None or value.get("upper") is None:
+        return text
+    return f"{text} [{value['lower']:,.{digits}f}, {value['upper']:,.{digits}f}]"
+
+
+SHOWN = ("balanced", "dual_threshold", "dqn", "dqn_equity", "ceiling", "best_known")
+"""Policies of the README's table; the report and the kept file have all of them."""
+
+
+def results_block() -> str:
+    """The comparison of the last kept run, in one table."""
+    kept: dict[str, Any] = json.loads((RESULTS / "run-small.json").read_text())
+    lines = [
+        "| domain, participation, capacity | policy | recall | coverage gap | way to the ceiling |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
+    for block in kept["comparisons"]:
+        scenario = f"{block['domain']}, {block['participation']}, {block['capacity']}"
+        for row in block["policies"]:
+            if row["policy"].rsplit("_0.", 1)[0] not in SHOWN:
+                continue
+            cells = (row["recall"], row["coverage_gap"], row["share_of_way"])
+            figures = " | ".join(map(figure, cells))
+            lines.append(f"| {scenario} | {policy_title(row['policy'])} | {figures} |")
+    lines += [
+        "",
+        f"Run `{kept['run']}`, preset {kept['config']['preset']}, seed {kept['config']['seed']}; "
+        "95 % intervals over test episodes.",
+    ]
+    return "\n".join(lines)
+
+
+def command_reference() -> str:
+    """The help of every command."""
+    parts = []
+    for path in command_paths():
+        parts += [f"## parity311 {' '.join(path)}", "", "```"]
+        parts += [run_command(*path, "--help"), "```", ""]
+    return "\n".join(parts)
+
+
+def command_paths() -> list[tuple[str, ...]]:
+    """Every command as its words."""
+    import typer
+
+    from parity311.cli import app
+
+    paths: list[tuple[str, ...]] = []
+
+    def visit(group: Any, words: tuple[str, ...]) -> None:
+        for name, command in sorted(group.commands.items()):
+            if hasattr(command, "commands"):
+                visit(command, (*words, name))
+            else:
+                paths.append((*words, name))
+
+    visit(typer.main.get_command(app), ())
+    return paths
+
+
+def domain_cards() -> str:
+    """One card a domain, from its own file."""
+    from parity311.lifecycle.printing import domain_cards as cards
+
+    parts = []
+    for card in cards():
+        state = "decision process" if card["is_playable"] else "incident process only"
+        parts += [
+            f"## {card['name']}: {card['title']}",
+            "",
+            f"- Decided: {card['decision']}",
+            f"- Who waits: {card['who_waits']}",
+            f"- Not for: {card['not_for']}",
+            f"- Source: {card['source']}",
+            f"- State: {state}, version {card['version']}",
+        ]
+        if card["is_playable"]:
+            parts += [
+                f"- Observes: {', '.join(card['features'])}",
+                f"- Actions: {', '.join(card['actions'])}",
+                f"- Rules: {', '.join(card['heuristics'])}",
+            ]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def run_output_block() -> str:
+    """The second of four tables that `make run` printed, and its last lines."""
+    lines = (RESULTS / "run-small.txt").read_text().rstrip().splitlines()
+    starts = [i for i, line in enumerate(lines) if " · " in line] + [len(lines) - 2]
+    shown = ["…", *lines[starts[1] : starts[2]], "…", *lines[-2:]]
+    return "\n".join(["```", *shown, "```"])
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    "run-output": run_output_block,
+    "results": results_block,
+    "commands": command_reference,
+    "domains": domain_cards,
+}
+
+
+def fill(text: str) -> str:
+    """Replace what stands between the markers by what the blocks' writers give."""
+    return MARK.sub(lambda match: f"{match[1]}{BLOCKS[match['name']]()}\n{match[3]}", text)
+
+
+def make_results() -> None:
+    """Run the small preset and keep what it printed."""
+    from parity311.runs.store import open_run
+
+    printed = run_command("run", "--preset", "small")
+    (RESULTS / "run-small.txt").write_text(printed + "\n")
+    run = open_run("latest", ROOT / "runs")
+    kept = {"run": run.id, "config": run.config, **run.metrics}
+    (RESULTS / "run-small.json").write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def main(arguments: list[str]) -> int:
+    """Write, or only check, every file with generated blocks."""
+    if "--run" in arguments:
+        make_results()
+    stale = []
+    for name in FILES:
+        path = ROOT / name
+        text = path.read_text()
+        filled = fill(text)
+        if filled == text:
+            continue
+        stale.append(name)
+        if "--check" not in arguments:
+            path.write_text(filled)
+            print(f"wrote {name}")
+    if "--check" in arguments and stale:
+        print(f"error: out of date: {', '.join(stale)}; run `make docs`.", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,53 @@
+"""What an agent is: a handful of pure functions that the one training loop calls.
+
+Every array of an agent's state has a leading agent axis: preferences × seeds learn side by side
+in one program, with batched matrix products instead of a `vmap` of a single agent, which is about
+twice as fast on a CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+
+
+class Rollout(NamedTuple):
+    """What the loop collected: (length, agents, environments) and what follows."""
+
+    observation: jax.Array
+    """(..., n_features)"""
+    action: jax.Array
+    reward: jax.Array
+    """scalar, by each agent's preference"""
+    terminated: jax.Array
+    truncated: jax.Array
+    next_observation: jax.Array
+    """(..., n_features) before any reset"""
+
+
+class Agent(NamedTuple):
+    """An algorithm with its settings bound."""
+
+    name: str
+    init: Callable[[jax.Array, int, int, int, int], Any]
+    """(key, n_agents, n_environments, n_features, n_actions) -> state"""
+    explore: Callable[[jax.Array, Any, jax.Array], jax.Array]
+    """(key, state, observation (agents, environments, n_features)) -> action (agents, environments)
+
+    Only for training."""
+    decide: Callable[..., jax.Array]
+    """(policy, key, observation (n_features,)) -> action (): one agent, for everything but
+    training; with the policy bound it is a `parity311.mdp.contract.Policy`"""
+    margin: Callable[..., jax.Array]
+    """(policy, observation (n_features,)) -> (): by how much action 1 is preferred to action 0,
+    where there are only two; what holds an agent to a capacity"""
+    update: Callable[[jax.Array, Any, Rollout], tuple[Any, dict[str, jax.Array]]]
+    """(key, state, rollout) -> (state, figures (agents,) to follow the training by)"""
+    refresh: Callable[[Any], Any]
+    """(state) -> state, once before every `refresh_every` updates"""
+    policy: Callable[[Any], Any]
+    """(state) -> policy of every agent, with the agent axis"""
+    rollout_length: int
+    refresh_every: int

@@ -1,0 +1,106 @@
+"""Audit a run: from its folder alone, into a run of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parity311.audit.assess import assess_domains, audit_to_plain, verdict_row
+from parity311.audit.cells import AuditInputs
+from parity311.audit.episodes import assess_episodes
+from parity311.audit.page import write_page
+from parity311.audit.published import published_gate
+from parity311.audit.simulate import compare_rules
+from parity311.audit.spec import AuditSpec, write_spec
+from parity311.audit.stored import load_episodes, load_inputs, restrict
+from parity311.audit.strata import income_quintiles
+from parity311.runs.folder import Run
+from parity311.runs.store import RunWriter, start_run
+from parity311.runs.strict_json import to_json
+
+PAGE = "audit.html"
+SPEC_FILE = "audit_spec.toml"
+FIGURES_FILE = "audit.json"
+N_RULE_TRIALS = 200
+"""Simulated cities a row of the comparison of rules: the error of a share is below 3.6 points."""
+
+
+def audit_run(
+    source: Run,
+    spec: AuditSpec,
+    *,
+    root: Path,
+    domains: Sequence[str] | None = None,
+    with_rules: bool = False,
+    n_rule_trials: int = N_RULE_TRIALS,
+) -> dict[str, Any]:
+    """Audit what a run kept and write audit.html, audit.json and tables as a run of its own.
+
+    The specification is written, with its hash, before anything is measured.
+    """
+    inputs = restrict(load_inputs(source), domains)
+    episodes = [one for one in load_episodes(source) if not domains or one.domain in domains]
+    config = {"run": source.id, "spec": spec, "spec_sha256": spec.sha256}
+    with start_run(root, f"audit {source.id}", config) as run:
+        (run.path / SPEC_FILE).write_text(write_spec(spec), encoding="utf-8")
+        repeat_data(run, source)
+        run.set_seeds(audit=spec.seed)
+        with run.stage("audit"):
+            audits = assess_domains(inputs, spec)
+            played = [assess_episodes(one, spec) for one in episodes]
+        rules, published = [], []
+        if with_rules:
+            with run.stage("rules compared"):
+                rules = compare_rules(n_trials=n_rule_trials, tau=spec.tau)
+                published = [apply_published(one, spec) for one in inputs]
+        months = {(one.domain, one.setting, one.policy): one.date_from for one in inputs}
+        run.set_report(
+            write_page(run, audits, played, spec, rules=rules, published=published, months=months)
+        )
+        plain = audit_to_plain(audits, spec)
+        plain["policies"] = [verdict_row(v) for one in played for v in one.verdicts]
+        plain |= {"rules": rules, "as_published": published}
+        (run.path / FIGURES_FILE).write_text(to_json(plain), encoding="utf-8")
+        run.add_metrics(plain)
+    page = name_page(run.final_path, PAGE)
+    return {"audit": run.id, "run": source.id, "page": str(page), **plain}
+
+
+def apply_published(inputs: AuditInputs, spec: AuditSpec) -> dict[str, Any]:
+    """What the paper's own gate says of the same cases, by income quintile."""
+    grouping = income_quintiles(inputs.places)
+    cells = inputs.cells.take(inputs.cells.tract >= 0)
+    served, complaints, cases = (
+        np.bincount(cells.tract, weights=values, minlength=inputs.places.n_tracts)
+        for values in (cells.n_served, cells.n_complaints, cells.n_cases)
+    )
+    gate = published_gate(
+        served,
+        complaints,
+        np.maximum(complaints - cases, 0.0),
+        grouping.membership[:, grouping.compared],
+        tau=spec.tau,
+    )
+    return {"domain": inputs.domain, "setting": inputs.setting, **asdict(gate)}
+
+
+def repeat_data(run: RunWriter, source: Run) -> None:
+    """Record the data of the run that is looked at as the data of this one."""
+    for entry in source.info.get("data", []):
+        details = dict(entry)
+        name, fingerprint = details.pop("name"), details.pop("fingerprint")
+        run.add_data(name, fingerprint, **details)
+
+
+def name_page(folder: Path, name: str) -> Path:
+    """Put the finished page beside itself under the name people look for."""
+    page = folder / name
+    aside = folder / f".{name}.partial"
+    aside.write_bytes((folder / "report.html").read_bytes())
+    os.replace(aside, page)
+    return page

@@ -1,0 +1,217 @@
+"""What an audit counts: cases by tract, month, severity, channel and language.
+
+Cells are read from records, or from the table `audit_cells` of a run, so that an audit can be
+repeated from the run alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import date
+
+import numpy as np
+import pyarrow as pa
+
+from parity311.audit.spec import ESTIMANDS
+from parity311.audit.strata import Places, places_from_tables
+from parity311.errors import EstimationError, InputError, RunError, unknown_name
+from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
+from parity311.records.store import Records
+
+COUNTS = ("n_complaints", "n_cases", "n_served", "n_accessed", "n_found", "n_located")
+LOST = -1
+"""Index of a tract that is not in the tracts table: such cases are counted as lost in the join."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Counts in long form, arrays of length n_cells."""
+
+    tract: np.ndarray
+    """Index into the places; `LOST` where a case's tract is not among them."""
+    month: np.ndarray
+    """Months since the first one."""
+    severity: np.ndarray
+    """Index into A … D."""
+    channel: np.ndarray
+    language: np.ndarray
+    n_complaints: np.ndarray
+    """Reports received, duplicates included, by their own place and code."""
+    n_cases: np.ndarray
+    """Cases first reported, by the first report's place and code."""
+    n_served: np.ndarray
+    """Cases that count under the estimand."""
+    n_accessed: np.ndarray
+    """Cases where somebody got in, at any time."""
+    n_found: np.ndarray
+    """Of those, cases where a violation was found."""
+    n_located: np.ndarray
+    """Cases joined to a building."""
+
+    @property
+    def n_months(self) -> int:
+        """Number of months."""
+        return int(self.month.max()) + 1 if len(self.month) else 0
+
+    def take(self, rows: np.ndarray) -> Cells:
+        """The cells of these rows."""
+        return Cells(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+
+@dataclass(frozen=True)
+class AuditInputs:
+    """Everything the audit of one domain under one policy needs."""
+
+    domain: str
+    policy: str
+    """Whose decisions these are; `recorded` for what the records say happened."""
+    places: Places
+    cells: Cells
+    incident_draws: np.ndarray | None
+    """(D, n_tracts) joint draws of estimated incidents over the same days; None without them."""
+    date_from: date
+    date_to: date
+    n_not_due: int = 0
+    """Cases left out because their service level had not passed when the records end."""
+    setting: str = ""
+    """Which city or records these are, where a run holds several."""
+
+
+def read_inputs(
+    records: Records,
+    domain: str,
+    *,
+    date_from: date,
+    date_to: date,
+    incident_draws: np.ndarray | None = None,
+    estimand: str = "served",
+    policy: str = "recorded",
+    setting: str = "",
+) -> AuditInputs:
+    """Count what the records say of one domain between two days.
+
+    A case whose service level ends after the records do is left out, served or not, and counted;
+    estimated incidents are scaled by the share of cases that are due. ``incident_draws`` is
+    (any, n_tracts) in the order of the tracts table.
+    """
+    if estimand not in ESTIMANDS:
+        raise unknown_name("estimand", estimand, ESTIMANDS)
+    if domain not in records.domains:
+        raise unknown_name("domain", domain, records.domains)
+    if date_to <= date_from:
+        raise InputError(f"The audit runs from {date_from} to {date_to}; the second must be later.")
+    places = read_places(records)
+    table = records.sql(_cells_query(domain, date_from, date_to, records.window[1], estimand))
+    if table.num_rows == 0:
+        raise EstimationError(
+            f"No complaints of {domain!r} were received from {date_from} to {date_to}; choose "
+            f"dates within {records.window[0]} to {records.window[1]}."
+        )
+    is_due = table["is_due"].to_numpy(zero_copy_only=False).astype(bool)
+    cells = cells_from_table(table, places)
+    n_all, n_due = cells.n_cases.sum(), cells.n_cases[is_due].sum()
+    draws = None
+    if incident_draws is not None:
+        if incident_draws.ndim != 2 or incident_draws.shape[1] != places.n_tracts:
+            raise InputError(
+                f"The draws of estimated incidents have shape {incident_draws.shape}; they need "
+                f"one column for each of the {places.n_tracts} tracts."
+            )
+        draws = np.asarray(incident_draws, dtype=float) * (n_due / n_all if n_all else 1.0)
+    due, n_not_due = cells.take(is_due), int(n_all - n_due)
+    return AuditInputs(domain, policy, places, due, draws, date_from, date_to, n_not_due, setting)
+
+
+def read_places(records: Records) -> Places:
+    """Read the tracts of a records folder with their dwellings."""
+    units = records.sql("SELECT tract, sum(units)::DOUBLE AS units FROM buildings GROUP BY tract")
+    dwellings = dict(zip(units["tract"].to_pylist(), units["units"].to_pylist(), strict=True))
+    return places_from_tables(records.table("tracts"), dwellings)
+
+
+def cells_from_table(table: pa.Table, places: Places) -> Cells:
+    """Turn a table of counts (from SQL, or `audit_cells` of a run) into arrays."""
+    missing = [
+        name
+        for name in ("tract", "month", "severity", "channel", "language", *COUNTS)
+        if name not in table.column_names
+    ]
+    if missing:
+        raise RunError(
+            f"The table of audit cells lacks {', '.join(missing)}; make the run again with this "
+            "version."
+        )
+    index = {name: i for i, name in enumerate(places.geoid)}
+    severity = {code: i for i, code in enumerate(SEVERITIES)}
+
+    def floats(name: str) -> np.ndarray:
+        return table[name].cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64)
+
+    def texts(name: str) -> np.ndarray:
+        return np.asarray(table[name].to_pylist(), dtype=object)
+
+    return Cells(
+        tract=np.array([index.get(name, LOST) for name in table["tract"].to_pylist()], np.int64),
+        month=floats("month").astype(np.int64),
+        severity=np.array([severity[code] for code in table["severity"].to_pylist()], np.int64),
+        channel=texts("channel"),
+        language=texts("language"),
+        **{name: floats(name) for name in COUNTS},
+    )
+
+
+def table_from_cells(cells: Cells, places: Places) -> pa.Table:
+    """The table `audit_cells` that a run stores."""
+    geoid = np.array([*places.geoid, None], dtype=object)  # index LOST picks the last entry
+    columns = {
+        "tract": pa.array(geoid[cells.tract].tolist(), pa.string()),
+        "month": pa.array(cells.month),
+        "severity": pa.array(np.array(SEVERITIES, object)[cells.severity].tolist(), pa.string()),
+        "channel": pa.array(cells.channel.tolist(), pa.string()),
+        "language": pa.array(cells.language.tolist(), pa.string()),
+    }
+    return pa.table({**columns, **{name: pa.array(getattr(cells, name)) for name in COUNTS}})
+
+
+def _cells_query(
+    domain: str, date_from: date, date_to: date, records_end: date, estimand: str
+) -> str:
+    """SQL: one row a tract, month, severity, channel, language and whether the cases are due."""
+    days = " ".join(f"WHEN '{code}' THEN {level}" for code, level in SERVICE_LEVEL_DAYS.items())
+    level = f"(CASE severity {days} END)"
+    late = f"date_diff('second', received_at, v.visited_at) / 86400.0 <= {level}"
+    counted = {
+        "served": f"v.result = 'violation' AND {late}",
+        "visited": f"v.result <> 'no_access' AND {late}",
+        "enforced": "v.result = 'violation'",
+    }[estimand]
+    return f"""
+WITH reports AS (
+  SELECT *, COALESCE(incident_id, complaint_id) AS case_id,
+    date_diff('month', DATE '{date_from}', received_at) AS "month",
+    received_at + to_seconds(CAST({level} * 86400 AS BIGINT)) <= TIMESTAMP '{records_end}' AS is_due
+  FROM complaints WHERE domain = '{domain}' AND received_at < TIMESTAMP '{date_to}'
+), firsts AS (
+  SELECT * FROM reports
+  QUALIFY row_number() OVER (PARTITION BY case_id ORDER BY received_at, complaint_id) = 1
+), seen AS (
+  SELECT r.case_id, bool_or(v.result <> 'no_access') AS accessed,
+    bool_or(v.result = 'violation') AS found
+  FROM visits v JOIN reports r USING (complaint_id) GROUP BY r.case_id
+), counted AS (
+  SELECT DISTINCT r.case_id FROM reports r JOIN visits v USING (complaint_id) WHERE {counted}
+), cases AS (
+  SELECT f.*, (c.case_id IS NOT NULL)::INT AS served, COALESCE(s.accessed, false)::INT AS accessed,
+    COALESCE(s.found, false)::INT AS found, (f.building_id IS NOT NULL)::INT AS located
+  FROM firsts f LEFT JOIN counted c USING (case_id) LEFT JOIN seen s USING (case_id)
+), counts AS (
+  SELECT tract, "month", severity, channel, language, is_due, 1 AS n_complaints, 0 AS n_cases,
+    0 AS n_served, 0 AS n_accessed, 0 AS n_found, 0 AS n_located
+  FROM reports WHERE received_at >= TIMESTAMP '{date_from}'
+  UNION ALL
+  SELECT tract, "month", severity, channel, language, is_due, 0, 1, served, accessed, found, located
+  FROM cases WHERE received_at >= TIMESTAMP '{date_from}'
+)
+SELECT tract, "month", severity, channel, language, is_due,
+  {", ".join(f"sum({name})::DOUBLE AS {name}" for name in COUNTS)}
+FROM counts GROUP BY ALL ORDER BY ALL"""

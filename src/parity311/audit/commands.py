@@ -1,0 +1,62 @@
+"""`parity311 audit RUN`: parse, call, print. Nothing heavy is imported before it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
+RunArgument = Annotated[str, typer.Argument(help="A run's id, the beginning of it, or latest.")]
+Runs = Annotated[Path, typer.Option("--runs", help="Folder that runs are written to.")]
+
+
+def audit_command(
+    run: RunArgument,
+    strata: Annotated[
+        str | None, typer.Option(help="income5, race, language, channel or all.")
+    ] = None,
+    tau: Annotated[float | None, typer.Option(help="Largest gap that passes.")] = None,
+    spec: Annotated[Path | None, typer.Option(help="Audit specification (TOML).")] = None,
+    domains: Annotated[str | None, typer.Option(help="Comma-separated; all if not given.")] = None,
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="Add how often the published rule errs.")
+    ] = False,
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Say who is served, with uncertainty: audit.html, audit.json and CSV tables."""
+    from parity311.audit.audit_run import audit_run
+    from parity311.audit.spec import AuditSpec, read_spec, with_options
+    from parity311.audit.stored import open_run_with
+
+    chosen = with_options(read_spec(spec) if spec else AuditSpec(), strata=strata, tau=tau)
+    result = audit_run(
+        open_run_with("audit_cells", run, runs),
+        chosen,
+        root=runs,
+        domains=domains.split(",") if domains else None,
+        with_rules=as_published,
+    )
+    if as_json:
+        from parity311.runs.strict_json import to_json
+
+        typer.echo(to_json(result), nl=False)
+    else:
+        _print(result)
+
+
+def _print(result: dict[str, Any]) -> None:
+    from parity311.runs.formats import format_value
+
+    for domain in result["domains"]:
+        name = ", ".join(filter(None, (domain["domain"], domain["setting"], domain["policy"])))
+        typer.echo(f"{name}: {domain['n_cases']:,.0f} cases")
+        for row in domain["verdicts"]:
+            gap = format_value(row["gap"], "percent")
+            typer.echo(
+                f"  {row['verdict']:<12} {row['strata']} per {row['denominator']}: gap {gap}; "
+                f"{row['reason']}"
+            )
+    typer.echo(f"Page: {result['page']}")

@@ -1,0 +1,90 @@
+"""The audit of a policy played in test episodes: who is served, with episodes as the unit.
+
+A learned policy has no records yet; it is scored in its domain's process on later dates. Episodes
+are independent, so they take the place of tracts in the resampling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from parity311.audit.assess import Verdict
+from parity311.audit.compare import compare_strata
+from parity311.audit.rates import StratumRate, rate_rows
+from parity311.audit.resample import draw_rates, draw_weights
+from parity311.audit.spec import AuditSpec
+from parity311.audit.strata import UNKNOWN, Grouping
+from parity311.errors import InputError
+
+LABELS = ("Q1 (lowest income)", "Q2", "Q3", "Q4", "Q5 (highest income)", UNKNOWN)
+EPISODE_DENOMINATORS = {
+    "actionable": "actionable incidents that began",
+    "incidents": "all incidents that began",
+    "complaints": "reports that arrived",
+}
+
+
+@dataclass(frozen=True)
+class EpisodeInputs:
+    """Sums of test episodes by stratum, (n_episodes, 6): five income quintiles and unknown."""
+
+    domain: str
+    setting: str
+    policy: str
+    correct: np.ndarray
+    """First visits that found an incident actionable within its service level."""
+    out_of: Mapping[str, np.ndarray]
+    """Denominators by name, see `EPISODE_DENOMINATORS`."""
+
+
+@dataclass(frozen=True)
+class EpisodeAudit:
+    """Rates and verdicts of one policy in test episodes."""
+
+    domain: str
+    setting: str
+    policy: str
+    n_episodes: int
+    rates: tuple[StratumRate, ...]
+    verdicts: tuple[Verdict, ...]
+
+
+def assess_episodes(inputs: EpisodeInputs, spec: AuditSpec) -> EpisodeAudit:
+    """Audit a policy by its test episodes; each is resampled whole."""
+    n_episodes = len(inputs.correct)
+    for name, values in inputs.out_of.items():
+        if name not in EPISODE_DENOMINATORS or np.shape(values) != np.shape(inputs.correct):
+            raise InputError(
+                f"Denominator {name!r} of the episodes has shape {np.shape(values)}; allowed are "
+                f"{', '.join(EPISODE_DENOMINATORS)} of shape {np.shape(inputs.correct)}."
+            )
+    rng = np.random.default_rng(spec.seed)
+    weights = draw_weights(n_episodes, spec.n_draws, rng)
+    compared = np.array([label != UNKNOWN for label in LABELS])
+    grouping = Grouping("income5", LABELS, compared, is_ordered=True)
+    rates: list[StratumRate] = []
+    verdicts: list[Verdict] = []
+    for name, values in inputs.out_of.items():
+        drawn = draw_rates(inputs.correct, values, weights, rng)
+        rates += [
+            replace(row, note=row.note.replace("tracts", "episodes"))
+            for row in rate_rows(drawn, grouping, name, spec)
+        ]
+        comparison = compare_strata(drawn, LABELS, spec, compared=compared & (drawn.out_of > 0))
+        reason = comparison.reason.replace("tracts", "episodes")
+        verdicts.append(
+            Verdict(
+                inputs.domain,
+                inputs.setting,
+                inputs.policy,
+                "income5",
+                name,
+                replace(comparison, reason=reason),
+            )
+        )
+    return EpisodeAudit(
+        inputs.domain, inputs.setting, inputs.policy, n_episodes, tuple(rates), tuple(verdicts)
+    )

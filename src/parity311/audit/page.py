@@ -1,0 +1,359 @@
+"""The audit as a page: pictures first, then tables, with words for both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from parity311.audit.assess import DomainAudit, Verdict, trend_row
+from parity311.audit.episodes import EpisodeAudit
+from parity311.audit.page_beside import (
+    VERDICT_COLUMNS,
+    episode_section,
+    rules_section,
+    words_of_verdicts,
+)
+from parity311.audit.rates import StratumRate
+from parity311.audit.spec import ESTIMANDS, POLARITIES, AuditSpec
+from parity311.audit.words import (
+    COUNTED,
+    GROUPS,
+    NOUNS,
+    TONES,
+    VERDICTS,
+    describe_denominator,
+    describe_groups,
+    describe_limit,
+    state_finding,
+)
+from parity311.runs.formats import format_value
+from parity311.runs.pictures import (
+    Axis,
+    Estimate,
+    Line,
+    Reference,
+    Series,
+    interval_plot,
+    line_chart,
+)
+from parity311.runs.sections import Column, KeyFigure, Picture, Report, Section, TableView
+from parity311.runs.store import RunWriter
+
+RATE_COLUMNS = (
+    Column("stratum", "stratum", number_format="text"),
+    Column("served", "counted", number_format="integer", reason="note"),
+    Column("out_of", "out of", number_format="integer", reason="note"),
+    Column("rate", "rate", lower="lower", upper="upper", number_format="percent", reason="note"),
+    Column("design_effect", "design effect", decimals=1),
+    Column("note", "note", number_format="text"),
+)
+TREND_COLUMNS = (
+    Column("name", "test", number_format="text"),
+    Column("strata", "across", number_format="text"),
+    Column("statistic", "z (F for any shape)", decimals=2, reason="reason"),
+    Column("estimate", "change per step", lower="lower", upper="upper", reason="reason"),
+    Column("p_value", "p", decimals=3, reason="reason"),
+    Column("p_adjusted", "p, corrected", decimals=3),
+    Column("correction", "correction", number_format="text"),
+)
+SCAN_COLUMNS = (
+    Column("name", "group", number_format="text"),
+    Column("n_cases", "cases", number_format="integer"),
+    Column("rate", "rate", number_format="percent"),
+    Column("expected_rate", "expected by severity", number_format="percent"),
+    Column("p_value", "p, corrected", decimals=3),
+)
+JOIN_COLUMNS = (
+    Column("value", "group", number_format="text"),
+    Column("group", "kind", number_format="text"),
+    Column("n_cases", "cases", number_format="integer"),
+    Column("share_with_tract", "tract known", number_format="percent"),
+    Column("share_with_building", "building known", number_format="percent"),
+    Column("share_with_income", "income published", number_format="percent"),
+)
+MAX_SCAN_ROWS = 10
+
+
+def write_page(
+    run: RunWriter,
+    audits: Sequence[DomainAudit],
+    episodes: Sequence[EpisodeAudit],
+    spec: AuditSpec,
+    *,
+    rules: Sequence[dict[str, Any]] = (),
+    published: Sequence[dict[str, Any]] = (),
+    months: dict[tuple[str, str, str], date] | None = None,
+) -> Report:
+    """Store tables and pictures in the run and return the report that shows them."""
+    sections = [_domain_section(run, audit, spec, months or {}) for audit in audits]
+    sections += [episode_section(run, episodes, spec)] if episodes else []
+    sections += [rules_section(run, rules, published)] if rules else []
+    sections.append(_method_section(spec))
+    primary = [verdict for audit in audits for verdict in primary_verdicts(audit, spec)]
+    return Report(
+        title="Who is served: the audit",
+        summary=_summary(primary, spec),
+        figures=tuple(_key_figure(verdict) for verdict in primary),
+        sections=tuple(sections),
+    )
+
+
+def primary_verdicts(audit: DomainAudit, spec: AuditSpec) -> list[Verdict]:
+    """The verdicts that stand at the top: the primary strata per estimated incident.
+
+    Without an estimate of incidents, per the first denominator that could be used.
+    """
+    mine = [v for v in audit.verdicts if v.strata == spec.primary_strata]
+    usable = [v for v in mine if np.isfinite(v.comparison.gap.estimate)]
+    for name in ("actionable", "incidents", *spec.denominators):
+        chosen = [v for v in usable if v.denominator == name]
+        if chosen:
+            return chosen[:1]
+    return mine[:1]
+
+
+def _summary(primary: Sequence[Verdict], spec: AuditSpec) -> tuple[str, ...]:
+    words = [f"{_title(v)}: {state_finding(v, spec)}" for v in primary]
+    counted = f"Counted is whether {ESTIMANDS[spec.estimand]}; {POLARITIES[spec.polarity]}."
+    return (*words, counted)
+
+
+def _title(one: Verdict | DomainAudit) -> str:
+    setting = f", {one.setting}" if one.setting else ""
+    policy = "" if one.policy == "recorded" else f", {one.policy}"
+    return f"{one.domain.replace('_', ' ').capitalize()}{setting}{policy}"
+
+
+def _key_figure(verdict: Verdict) -> KeyFigure:
+    comparison = verdict.comparison
+    by_ratio = comparison.measure == "ratio"
+    shown = comparison.ratio if by_ratio else comparison.gap
+    noun = NOUNS.get(verdict.denominator, verdict.denominator)
+    return KeyFigure(
+        f"{_title(verdict)}: {'lowest ÷ highest rate' if by_ratio else 'largest gap'} per {noun}",
+        shown.estimate if np.isfinite(shown.estimate) else None,
+        interval=(shown.lower, shown.upper) if np.isfinite(shown.lower) else None,
+        note=f"{VERDICTS[comparison.verdict]}; {comparison.reason}",
+        number_format="percent",
+        tone=TONES[comparison.verdict],  # type: ignore[arg-type]
+    )
+
+
+def _name(one: DomainAudit | EpisodeAudit, *parts: str) -> str:
+    """Name of a table or picture: letters, digits and single hyphens."""
+    raw = "-".join((one.domain, one.setting, one.policy, *parts)).lower()
+    return re.sub(r"[^a-z0-9_]+", "-", raw.replace("_", "-")).strip("-")
+
+
+def _domain_section(
+    run: RunWriter,
+    audit: DomainAudit,
+    spec: AuditSpec,
+    months: dict[tuple[str, str, str], date],
+) -> Section:
+    pictures = _rate_pictures(run, audit, spec)
+    sequence = _sequence_picture(run, audit, spec, months)
+    tables = [_verdict_table(run, audit), *_other_tables(run, audit)]
+    lead = primary_verdicts(audit, spec)
+    notes = [
+        f"{audit.n_complaints:,.0f} complaints, {audit.n_cases:,.0f} cases, "
+        f"{audit.n_served:,.0f} counted; {audit.n_not_due:,} cases whose service level had not "
+        "passed when the records end are left out, served or not.",
+        "Severity is assigned at intake and may itself be unequal, so every comparison stands with "
+        "and without it.",
+    ]
+    if audit.denominators_disagree:
+        groups = ", ".join(GROUPS[name] for name in audit.denominators_disagree)
+        notes.insert(0, f"The verdict depends on what is divided by, across {groups}.")
+    return Section(
+        heading=_title(audit),
+        text=tuple(state_finding(v, spec) for v in lead),
+        pictures=(*pictures, *sequence),
+        tables=tuple(tables),
+        notes=tuple(notes),
+    )
+
+
+def _rate_pictures(run: RunWriter, audit: DomainAudit, spec: AuditSpec) -> list[Picture]:
+    """One picture for each grouping and denominator of the primary strata, else one a grouping."""
+    pictures = []
+    seen = dict.fromkeys((row.strata, row.denominator) for row in audit.rates)
+    for strata, denominator in seen:
+        rows = [r for r in audit.rates if (r.strata, r.denominator) == (strata, denominator)]
+        name = _name(audit, strata, denominator)
+        run.add_table(name, [asdict(row) for row in rows])
+        if strata != spec.primary_strata and denominator != "cases":
+            continue
+        pictures.append(_rate_picture(run, name, rows, strata, denominator, spec))
+    return pictures
+
+
+def _rate_picture(
+    run: RunWriter,
+    name: str,
+    rows: list[StratumRate],
+    strata: str,
+    denominator: str,
+    spec: AuditSpec,
+) -> Picture:
+    noun = NOUNS.get(denominator, denominator)
+    counted = f"{COUNTED[spec.estimand]} per {noun}"
+    estimates = [Estimate(r.stratum, r.rate, r.lower, r.upper, r.note) for r in rows]
+    shown = [e for e in estimates if e.is_available]
+    title = f"{counted.capitalize()}, by {GROUPS[strata]}"
+    run.draw(
+        name,
+        interval_plot,
+        [Series("rate", estimates)],
+        title=title,
+        axis=Axis(counted, number_format="percent", includes=(0.0,)),
+    )
+    words = "; ".join(
+        f"{e.label} {format_value(e.value, 'percent')} "
+        f"({format_value(e.lower, 'percent')} to {format_value(e.upper, 'percent')})"
+        for e in shown
+    )
+    return Picture(
+        name,
+        caption=(
+            f"Each dot is a stratum's rate per {noun}, the line its 95 % interval over tracts. "
+            f"Divided by: {describe_denominator(denominator)}. Grouped by: "
+            f"{describe_groups(strata)}."
+        ),
+        alt=f"Rates with intervals: {words or 'none is available'}.",
+        table=TableView(name, RATE_COLUMNS, caption=title),
+        title=title,
+    )
+
+
+def _sequence_picture(
+    run: RunWriter,
+    audit: DomainAudit,
+    spec: AuditSpec,
+    months: dict[tuple[str, str, str], date],
+) -> list[Picture]:
+    sequence = audit.sequence
+    if sequence is None or not np.isfinite(sequence.estimate).any():
+        return []
+    start = months.get((audit.domain, audit.setting, audit.policy), date(2000, 1, 1))
+    days = [_month_end(start, i) for i in range(len(sequence.estimate))]
+    name = _name(audit, "months")
+    run.add_table(name, {"month_end": [day.isoformat() for day in days], **asdict(sequence)})
+    speaks = np.flatnonzero(np.isfinite(sequence.estimate))
+    line = Line(
+        "largest gap so far",
+        [days[i] for i in speaks],
+        *(
+            values[speaks].tolist()
+            for values in (sequence.estimate, sequence.lower, sequence.upper)
+        ),
+    )
+    run.draw(
+        name,
+        line_chart,
+        [line],
+        title="The largest gap, month by month",
+        x_axis=Axis("end of month"),
+        y_axis=Axis("largest gap per case so far", number_format="percent", includes=(0.0,)),
+        reference=Reference(spec.tau, "limit"),
+    )
+    last = speaks[-1]
+    ends = [
+        format_value(v[last], "percent")
+        for v in (sequence.estimate, sequence.lower, sequence.upper)
+    ]
+    return [
+        Picture(
+            name,
+            caption=(
+                "The band holds at all months together, so it may be looked at every month without "
+                "raising false alarms: an alarm is when all of it lies above the limit."
+            ),
+            alt=(
+                f"The largest gap per case so far ends at {ends[0]}, with a band from {ends[1]} to "
+                f"{ends[2]}; the limit is {format_value(spec.tau, 'percent')}."
+            ),
+            table=TableView(
+                name,
+                (
+                    Column("month_end", "until", number_format="text"),
+                    Column(
+                        "estimate", "largest gap", lower="lower", upper="upper",
+                        number_format="percent",
+                    ),
+                    Column("e_value", "evidence beyond the limit"),
+                ),
+                caption="The largest gap so far, month by month",
+            ),
+            title="The largest gap, month by month",
+        )
+    ]  # fmt: skip
+
+
+def _month_end(start: date, index: int) -> date:
+    month = start.year * 12 + start.month - 1 + index + 1
+    return date(month // 12, month % 12 + 1, 1)
+
+
+def _verdict_table(run: RunWriter, audit: DomainAudit) -> TableView:
+    name = _name(audit, "verdicts")
+    run.add_table(name, words_of_verdicts(audit.verdicts))
+    return TableView(
+        name, VERDICT_COLUMNS, caption="Every grouping under every denominator", row_title=""
+    )
+
+
+def _other_tables(run: RunWriter, audit: DomainAudit) -> list[TableView]:
+    views = []
+    for part, rows, columns, caption in (
+        (
+            "trends",
+            [trend_row(trend) for trend in audit.trends],
+            TREND_COLUMNS,
+            "Trends across ordered strata. The first two take rows as independent and are shown "
+            "for comparison only; the one marked Holm is the primary contrast.",
+        ),
+        (
+            "scan",
+            [asdict(group) for group in audit.scan.subgroups[:MAX_SCAN_ROWS]],
+            SCAN_COLUMNS,
+            f"Groups nobody listed: the most deviant of {audit.scan.n_tested} intersections "
+            f"({audit.scan.n_too_small} more are too small to test), p corrected for all of them.",
+        ),
+        (
+            "joins",
+            [asdict(row) for row in audit.joins],
+            JOIN_COLUMNS,
+            "Who is lost on the way: cases that could be placed.",
+        ),
+    ):
+        if rows:
+            name = _name(audit, part)
+            run.add_table(name, rows)
+            views.append(TableView(name, columns, caption=caption))
+    return views
+
+
+def _method_section(spec: AuditSpec) -> Section:
+    return Section(
+        heading="How it was judged",
+        text=(
+            describe_limit(spec),
+            "Tracts are resampled whole, because the people, the buildings and the staff of a "
+            "tract go together; the uncertainty of who reports is carried along. A stratum with "
+            f"fewer than {spec.minimum_events} to count or fewer than {spec.minimum_tracts} tracts "
+            "is too small to judge, and while there is one nothing passes.",
+            f"The specification was fixed beforehand; its hash is `{spec.sha256[:16]}`.",
+        ),
+        notes=(
+            "Race strata serve this audit only; they are in no reward and no feature unless the "
+            "reward statement says so.",
+            "A band covers a largest gap in 95 of 100 audits; a test given severity says nothing "
+            "about how severity was assigned.",
+        ),
+    )

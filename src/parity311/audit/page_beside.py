@@ -1,0 +1,158 @@
+"""Parts of the audit page that stand beside the domains: policies in episodes, rules compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from parity311.audit.assess import Verdict, verdict_row
+from parity311.audit.episodes import EpisodeAudit
+from parity311.audit.gap import INSUFFICIENT
+from parity311.audit.spec import AuditSpec
+from parity311.audit.words import GROUPS, NOUNS, VERDICTS, describe_limit
+from parity311.runs.formats import format_value
+from parity311.runs.pictures import Axis, Estimate, Series, interval_plot
+from parity311.runs.sections import Column, Picture, Section, TableView
+from parity311.runs.store import RunWriter
+
+VERDICT_COLUMNS = (
+    Column("strata_words", "grouped by", number_format="text"),
+    Column("denominator_words", "per", number_format="text"),
+    Column("verdict_words", "verdict", number_format="text"),
+    Column(
+        "gap", "largest gap", lower="gap_lower", upper="gap_upper", number_format="percent",
+        reason="reason",
+    ),
+    Column(
+        "ratio", "lowest ÷ highest", lower="ratio_lower", upper="ratio_upper", decimals=2,
+        reason="reason",
+    ),
+    Column("measure", "judged by", number_format="text"),
+    Column("worst_off", "worst off", number_format="text"),
+)  # fmt: skip
+
+
+def words_of_verdicts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+    """Rows of verdicts with their words, for tables."""
+    return [
+        {
+            **verdict_row(verdict),
+            "strata_words": GROUPS.get(verdict.strata, verdict.strata),
+            "denominator_words": NOUNS.get(verdict.denominator, verdict.denominator),
+            "verdict_words": f"{VERDICTS[verdict.comparison.verdict]} "
+            f"({verdict.comparison.verdict})",
+        }
+        for verdict in verdicts
+    ]
+
+
+def episode_section(run: RunWriter, episodes: Sequence[EpisodeAudit], spec: AuditSpec) -> Section:
+    """Verdicts of policies that were only played so far, with their rates as a table."""
+    verdicts = [verdict for audit in episodes for verdict in audit.verdicts]
+    rows = words_of_verdicts(verdicts)
+    run.add_table("policies-in-test-episodes", rows)
+    rates = [
+        {"domain": a.domain, "setting": a.setting, "policy": a.policy, **asdict(row)}
+        for a in episodes
+        for row in a.rates
+    ]
+    run.add_table("policy-rates-in-test-episodes", rates)
+    told = [v for v in verdicts if v.comparison.verdict != INSUFFICIENT]
+    columns = (
+        Column("policy", "policy", number_format="text"),
+        Column("domain", "domain", number_format="text"),
+        Column("setting", "city", number_format="text"),
+        *VERDICT_COLUMNS[1:],
+    )
+    return Section(
+        heading="Policies in test episodes",
+        text=(
+            f"{len(told)} of {len(verdicts)} comparisons of policies can be told at "
+            f"{episodes[0].n_episodes} test episodes each.",
+            "These policies decided nothing yet: they were played in the process of the later "
+            "year, and episodes stand where tracts stand above.",
+        ),
+        tables=(TableView("policies-in-test-episodes", columns, caption="By policy"),),
+        notes=(describe_limit(spec),),
+    )
+
+
+def rules_section(
+    run: RunWriter, rules: Sequence[dict[str, Any]], published: Sequence[dict[str, Any]]
+) -> Section:
+    """How often the published rule and this audit err, and what the former says here."""
+    run.add_table("rules", list(rules))
+    run.add_table("as-published", list(published))
+    parity = [row for row in rules if row["true_gap"] == 0]
+    series = [
+        Series(
+            name,
+            [
+                Estimate(f"rate {row['rate']:g}, {row['n_per_stratum']:,} a stratum", row[column])
+                for row in parity
+            ],
+        )
+        for name, column in (("published rule", "published_errs"), ("this audit", "ours_errs"))
+    ]
+    title = "How often equal service is called unequal"
+    run.draw(
+        "rules",
+        interval_plot,
+        series,
+        title=title,
+        axis=Axis("share of simulated cities", number_format="percent", includes=(0.0,)),
+    )
+    worst = max(parity, key=lambda row: row["published_errs"])
+    return Section(
+        heading="The published rule beside this one",
+        text=(
+            "The published rule compares a point estimate with the limit. In simulated cities with "
+            f"equal service it flags up to {format_value(worst['published_errs'], 'percent', 0)} "
+            f"({worst['n_per_stratum']:,} cases a stratum at a rate of {worst['rate']:g}); this "
+            "audit says **cannot be told** instead.",
+        ),
+        pictures=(
+            Picture(
+                "rules",
+                caption="False alarms under equal service, five strata, independent cases.",
+                alt="; ".join(
+                    f"rate {row['rate']:g} and {row['n_per_stratum']:,} a stratum: published "
+                    f"{format_value(row['published_errs'], 'percent', 0)}, this audit "
+                    f"{format_value(row['ours_errs'], 'percent', 0)}"
+                    for row in parity
+                ),
+                table=TableView(
+                    "rules",
+                    (
+                        Column("n_per_stratum", "cases a stratum", number_format="integer"),
+                        Column("rate", "rate"),
+                        Column("true_gap", "true gap"),
+                        Column("published_errs", "published rule errs", number_format="percent"),
+                        Column("ours_errs", "this audit errs", number_format="percent"),
+                        Column("ours_insufficient", "cannot be told", number_format="percent"),
+                    ),
+                    caption="Errors of both rules in simulated cities",
+                ),
+                title=title,
+            ),
+        ),
+        tables=(
+            TableView(
+                "as-published",
+                (
+                    Column("domain", "domain", number_format="text"),
+                    Column("setting", "city", number_format="text"),
+                    Column("largest_gap", "largest gap", lower="lower", upper="upper"),
+                    Column("is_suspended", "suspended", number_format="text"),
+                ),
+                caption="What the published rule says of the same cases, with its own denominator "
+                "and its 5th to 95th percentile",
+            ),
+        ),
+        notes=(
+            "With a true gap an error is letting it pass; with none it is a false alarm.",
+            "The published propensity falls as reporting rises, so its denominator inflates need "
+            "where people report most.",
+        ),
+    )

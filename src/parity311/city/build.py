@@ -1,0 +1,262 @@
+"""Build a synthetic city: draw its places, let every domain happen, write records and truth."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import pickle
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from parity311.city import setting as setting_module
+from parity311.city.agency import STAFFING_DAYS
+from parity311.city.buildings import draw_buildings
+from parity311.city.clock import draw_weather
+from parity311.city.filing_tables import write_filings
+from parity311.city.filings import draw_filings, visit_filings
+from parity311.city.incidents import nearest_year
+from parity311.city.incumbent import EXPLORATION_SHARE, Rule, severity_then_first_in
+from parity311.city.presets import Preset, check_dates, check_scenario, get_preset
+from parity311.city.process import FilingProcess, Process, describe_parameters
+from parity311.city.randomness import named_seed
+from parity311.city.setting import Setting
+from parity311.city.simulate import simulate_domain
+from parity311.city.tables import reporting_truth, write_complaints
+from parity311.city.tracts import draw_tracts
+from parity311.records.store import write_manifest, write_parquet, write_table, writing_folder
+
+Progress = Callable[[str, float, float], None]
+"""(stage, so far, total)"""
+
+_PARALLEL_FROM = 400_000.0
+"""Expected complaints from which a second process pays for its start."""
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One domain to build."""
+
+    process: Process
+    rule: Rule
+    enlargement: float
+    filings_from: date
+    folder: Path
+
+    @property
+    def weight(self) -> float:
+        """Expected work, in complaints a year."""
+        process = self.process
+        table = process.filings if isinstance(process, FilingProcess) else process.volume.complaints
+        return float(np.mean(list(table.values()))) * self.enlargement
+
+
+def build_city(
+    processes: Sequence[Process],
+    preset: str = "small",
+    seed: int = 7,
+    participation: str = "measured",
+    capacity: str = "calibrated",
+    date_from: date | None = None,
+    date_to: date | None = None,
+    out: str | Path = "city",
+    *,
+    incumbent: Rule = severity_then_first_in,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    workers: int | None = None,
+) -> Path:
+    """Build a city into the folder ``out`` and return its path; same arguments, same bytes.
+
+    Parameters
+    ----------
+    processes
+        What each domain declares of its incidents.
+    preset, seed, participation, capacity
+        Names of `presets`, and any integer.
+    date_from, date_to
+        First day and the day after the last; the preset's own when not given.
+    out
+        Folder to write; an existing one is replaced only with ``overwrite``.
+    incumbent
+        The rule that chose whom to visit; it must be importable by name to use two workers.
+    progress
+        Called with (stage, so far, total).
+    workers
+        Processes; None chooses one or two by size.
+    """
+    chosen = get_preset(preset)
+    check_scenario(participation, capacity)
+    first, last = date_from or chosen.date_from, date_to or chosen.date_to
+    check_dates(first, last)
+    report = progress or (lambda stage, so_far, total: None)
+    out = Path(out)
+    with writing_folder(out, overwrite=overwrite) as folder:
+        report("places", 0.0, 1.0)
+        setting = draw_setting(chosen, seed, participation, capacity, first, last)
+        write_table(folder, "tracts", setting.tracts.to_table())
+        write_table(folder, "buildings", setting.buildings.to_table(setting.tracts))
+        report("places", 1.0, 1.0)
+        tasks = [_make_task(process, chosen, setting, incumbent, folder) for process in processes]
+        reporting = _build_domains(tasks, setting, report, workers)
+        write_parquet(folder / "truth" / "reporting.parquet", pa.concat_tables(reporting))
+        _write_parameters(folder, processes)
+        write_manifest(folder, "city", _details(chosen, setting, tasks))
+    return out
+
+
+def draw_setting(
+    preset: Preset, seed: int, participation: str, capacity: str, first: date, last: date
+) -> Setting:
+    """Draw places and weather; they do not depend on the domains, nor the places on the years."""
+    tracts = draw_tracts(named_seed(seed, "tracts"), preset.n_tracts)
+    buildings = draw_buildings(named_seed(seed, "buildings"), tracts)
+    weather = draw_weather(seed, last)
+    return Setting(
+        seed, tracts, buildings, weather, participation, capacity, first, last, preset.scale
+    )
+
+
+def _make_task(
+    process: Process, preset: Preset, setting: Setting, rule: Rule, folder: Path
+) -> _Task:
+    enlargement = 1.0
+    filings_from = setting.date_from
+    if isinstance(process, FilingProcess):
+        year = max(setting.date_from.year - preset.filing_years_before, process.first_year)
+        filings_from = min(date(year, 1, 1), setting.date_from)
+    else:
+        table = process.volume.complaints
+        years = range(setting.date_from.year, setting.date_to.year + 1)
+        usual = float(np.mean([nearest_year(table, year) for year in years])) * setting.scale
+        enlargement = max(1.0, preset.least_complaints_per_year / usual)
+    return _Task(process, rule, enlargement, filings_from, folder)
+
+
+def _build_domains(
+    tasks: list[_Task], setting: Setting, report: Progress, workers: int | None
+) -> list[pa.Table]:
+    """Build every domain, in one process or two; returns the truth about reporting by domain."""
+    n_years = (setting.date_to - setting.date_from).days / 365.25
+    total = sum(task.weight for task in tasks) * setting.scale * n_years
+    if workers is None:
+        large = total >= _PARALLEL_FROM and (os.cpu_count() or 1) > 1
+        workers = 2 if large and _can_pickle(tasks) else 1
+    work = sum(task.weight for task in tasks)
+    if workers == 1:
+        so_far, tables = 0.0, []
+        for task in tasks:
+            begin = so_far
+
+            def tick(share: float, begin: float = begin, weight: float = task.weight) -> None:
+                report("domains", begin + share * weight, work)
+
+            tables.append(_build_domain(task, setting, tick))
+            so_far += task.weight
+            report("domains", so_far, work)
+        return tables
+    return _build_in_parallel(tasks, setting, report, workers, work)
+
+
+def _build_in_parallel(
+    tasks: list[_Task], setting: Setting, report: Progress, workers: int, work: float
+) -> list[pa.Table]:
+    """The same with worker processes, the largest domains first."""
+    found: dict[int, pa.Table] = {}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_keep_setting, initargs=(setting,)
+    ) as pool:
+        order = sorted(range(len(tasks)), key=lambda index: -tasks[index].weight)
+        futures = {pool.submit(_build_with_kept, tasks[index]): index for index in order}
+        so_far = 0.0
+        try:
+            for future in as_completed(futures):
+                index = futures[future]
+                found[index] = future.result()
+                so_far += tasks[index].weight
+                report("domains", so_far, work)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return [found[index] for index in range(len(tasks))]
+
+
+_kept: list[Setting] = []
+"""The setting of a worker process, sent once."""
+
+
+def _keep_setting(setting: Setting) -> None:
+    _kept[:] = [setting]
+
+
+def _build_with_kept(task: _Task) -> pa.Table:
+    return _build_domain(task, _kept[0], lambda share: None)
+
+
+def _can_pickle(tasks: list[_Task]) -> bool:
+    try:
+        pickle.dumps(tasks)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return False
+    return True
+
+
+def _build_domain(task: _Task, setting: Setting, tick: Callable[[float], None]) -> pa.Table:
+    process = task.process
+    if isinstance(process, FilingProcess):
+        filings = draw_filings(process, setting, task.filings_from)
+        visits = visit_filings(process, setting, filings, task.rule)
+        return write_filings(task.folder, process, setting, filings, visits)
+    simulated = simulate_domain(process, setting, task.rule, task.enlargement, tick)
+    write_complaints(task.folder, simulated)
+    return reporting_truth(simulated)
+
+
+def _write_parameters(folder: Path, processes: Sequence[Process]) -> None:
+    """Every constant of the generator with value, unit and source."""
+    liu = "Liu, Bhandaram and Garg, New York parks"
+    city = {
+        "income_slope": (setting_module.INCOME_SLOPE, "log reporting rate per sd of income", liu),
+        "white_slope": (setting_module.WHITE_SLOPE, "log reporting rate per sd of share", liu),
+        "tract_sd": (setting_module.TRACT_SD, "sd of log reporting rate between tracts", liu),
+        "smooth_share": (setting_module.SMOOTH_SHARE, "share of that variance", "assumed"),
+        "common_share": (setting_module.COMMON_SHARE, "share of that variance", "assumed"),
+        "strong_ratio": (setting_module.STRONG_RATIO, "rate in quintile 5 over quintile 1", liu),
+        "exploration_share": (EXPLORATION_SHARE, "share of visits drawn at random", "design"),
+        "staffing_days": (STAFFING_DAYS, "days of complaints that visits follow", "assumed"),
+    }
+    parameters = {
+        "city": {
+            name: {"value": value, "unit": unit, "source": source}
+            for name, (value, unit, source) in city.items()
+        },
+        **{process.slug: describe_parameters(process) for process in processes},
+    }
+    path = folder / "truth" / "parameters.json"
+    path.write_text(json.dumps(parameters, indent=1, ensure_ascii=False) + "\n")
+
+
+def _details(preset: Preset, setting: Setting, tasks: list[_Task]) -> dict[str, object]:
+    filings = [task.filings_from for task in tasks if isinstance(task.process, FilingProcess)]
+    return {
+        "preset": preset.name,
+        "seed": setting.seed,
+        "participation": setting.participation,
+        "capacity": setting.capacity,
+        "date_from": setting.date_from.isoformat(),
+        "date_to": setting.date_to.isoformat(),
+        "filings_from": min(filings).isoformat() if filings else None,
+        "scale": setting.scale,
+        "enlarged": {
+            task.process.slug: round(task.enlargement, 4) for task in tasks if task.enlargement > 1
+        },
+        "incumbent": getattr(tasks[0].rule, "__name__", "rule") if tasks else None,
+        "exploration_share": EXPLORATION_SHARE,
+    }

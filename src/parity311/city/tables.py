@@ -1,0 +1,300 @@
+"""From arrays to the canonical tables: records as an agency would have them, and the truth apart.
+
+Records hold the cases opened in the period, with everything known by its last day and nothing
+after it. The truth holds every incident that began in the period or was reported in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from parity311.city.agency import DUPLICATE, NO_VIOLATION, PENDING, RESTORED
+from parity311.city.clock import day_number, to_timestamps
+from parity311.city.randomness import named_generator
+from parity311.city.reports import LANGUAGES
+from parity311.city.setting import Setting
+from parity311.city.simulate import Simulated
+from parity311.records.schema import (
+    CHANNELS,
+    DISPOSITION_CLASSES,
+    SEVERITIES,
+    VISIT_RESULTS,
+)
+from parity311.records.store import write_parquet, write_table
+
+REPAIR_SHARE = (0.3, 0.7)
+"""Share of natural ends that are a repair rather than the thing ending by itself: not actionable,
+actionable (assumed; it changes nothing else)."""
+
+
+def write_complaints(folder: Path, simulated: Simulated) -> None:
+    """Write a complaint domain's records and truth."""
+    kept = _kept_reports(simulated)
+    number = np.full(len(simulated.reports.time), -1, np.int64)
+    number[kept] = np.arange(1, len(kept) + 1)
+    slug = simulated.process.slug
+    write_table(folder, "complaints", _complaints(simulated, kept, number), slug)
+    write_table(folder, "outcomes", _outcomes(simulated, kept, number), slug)
+    write_table(folder, "visits", _visits(simulated, number), slug)
+    incidents, reports = _truth(simulated, kept)
+    write_parquet(folder / "truth" / "incidents" / f"{slug}.parquet", incidents)
+    write_parquet(folder / "truth" / "reports" / f"{slug}.parquet", reports)
+
+
+def _kept_reports(simulated: Simulated) -> NDArray[np.int64]:
+    """Reports the agency took in whose case was opened in the period, in order of time."""
+    agency = simulated.agency
+    taken = np.flatnonzero(agency.report_case >= 0)
+    first_day = day_number(simulated.setting.date_from)
+    return taken[agency.cases.received[agency.report_case[taken]] >= first_day]
+
+
+def make_ids(prefix: str, number: NDArray[np.int64]) -> pa.Array:
+    """Ids such as heat-00000012."""
+    digits = pc.utf8_lpad(pc.cast(pa.array(number), pa.string()), 8, "0")
+    return pc.binary_join_element_wise(pa.scalar(prefix), digits, "-")
+
+
+def pick(names: tuple[str, ...] | list[str], index: NDArray) -> pa.Array:
+    """Strings by position."""
+    return pc.take(pa.array(list(names)), pa.array(index))
+
+
+def stamps(days: NDArray[np.float64]) -> pa.Array:
+    """Timestamps; infinite and NaN days become null."""
+    return pa.array(to_timestamps(days))
+
+
+def place_columns(setting: Setting, building: NDArray[np.int32]) -> dict[str, pa.Array]:
+    """Columns tract and building_id."""
+    return {
+        "tract": pc.take(
+            pa.array(setting.tracts.geoid), pa.array(setting.buildings.tract[building])
+        ),
+        "building_id": pc.take(setting.building_ids, pa.array(building)),
+    }
+
+
+def _complaints(
+    simulated: Simulated, kept: NDArray[np.int64], number: NDArray[np.int64]
+) -> pa.Table:
+    reports, process, setting = simulated.reports, simulated.process, simulated.setting
+    cases = simulated.agency.cases
+    case = simulated.agency.report_case[kept]
+    codes = [entry.code for entry in process.categories]
+    category = reports.category[kept]
+    columns: dict[str, pa.Array] = {
+        "complaint_id": make_ids(process.slug, number[kept]),
+        "incident_id": make_ids(process.slug, number[cases.report[case]]),
+        "domain": pa.repeat(process.slug, len(kept)),
+        "category": pick(codes, category),
+        "severity": pick(SEVERITIES, reports.code[kept]),
+        "received_at": stamps(reports.time[kept]),
+        **place_columns(setting, simulated.incidents.building[reports.incident[kept]]),
+        "channel": pick(CHANNELS, reports.channel[kept]),
+        "language": pick(LANGUAGES, reports.language[kept]),
+    }
+    for position, flag in enumerate(process.flags):
+        columns[flag.name] = pa.array(reports.flags[kept, position])
+    for name, members in process.category_flags.items():
+        columns[name] = pa.array(np.array([code in members for code in codes])[category])
+    if process.volume.temperature_slope:
+        day = np.floor(reports.time[kept]).astype(np.int64)
+        columns["temperature_f"] = pa.array(np.round(setting.weather.on(day), 1))
+    return pa.table(columns)
+
+
+def _outcomes(simulated: Simulated, kept: NDArray[np.int64], number: NDArray[np.int64]) -> pa.Table:
+    agency, process = simulated.agency, simulated.process
+    last_day = day_number(simulated.setting.date_to)
+    case = agency.report_case[kept]
+    is_first = agency.cases.report[case] == kept
+    received = simulated.reports.time[kept]
+    # A case can be closed hours before a duplicate of the same day comes in.
+    closed = np.maximum(agency.cases.closed[case], received)
+    is_closed = closed < last_day
+    outcome = np.where(
+        is_first, np.where(is_closed, agency.cases.outcome[case], PENDING), DUPLICATE
+    )
+    generator = named_generator(simulated.setting.seed, process.slug, "dispositions")
+    first_visit = agency.cases.first_visit[case]
+    visited = first_visit < last_day
+    return pa.table(
+        {
+            "complaint_id": make_ids(process.slug, number[kept]),
+            "closed_at": stamps(np.where(is_closed, closed, np.inf)),
+            "disposition": _dispositions(generator, process.service.codes, outcome),
+            "disposition_class": pick(
+                DISPOSITION_CLASSES, np.where(outcome == RESTORED, NO_VIOLATION, outcome)
+            ),
+            "first_visit_at": stamps(np.where(visited, first_visit, np.inf)),
+            "n_visits": pa.array(np.where(visited, agency.cases.n_attempts[case], 0), pa.int16()),
+        }
+    )
+
+
+def _dispositions(
+    generator: np.random.Generator,
+    codes: Mapping[str, tuple[tuple[str, float], ...]],
+    outcome: NDArray[np.int64],
+) -> pa.Array:
+    """Draw the code of each outcome among those of its class."""
+    draw = generator.random(len(outcome))
+    names: list[str] = []
+    position = np.zeros(len(outcome), np.int64)
+    for index, name in enumerate((*DISPOSITION_CLASSES, "restored")):
+        options = codes.get(name) or codes["no_violation"]
+        weights = np.cumsum([weight for _, weight in options])
+        inside = outcome == index
+        drawn = np.searchsorted(weights / weights[-1], draw[inside], "right")
+        position[inside] = len(names) + np.minimum(drawn, len(options) - 1)
+        names.extend(code for code, _ in options)
+    return pick(names, position)
+
+
+def _visits(simulated: Simulated, number: NDArray[np.int64]) -> pa.Table:
+    agency, slug = simulated.agency, simulated.process.slug
+    log = agency.visits
+    case, time = log.collect("case", np.int64), log.collect("time", np.float64)
+    first = number[agency.cases.report[case]]
+    shown = np.flatnonzero((first > 0) & (time < day_number(simulated.setting.date_to)))
+    shown = shown[np.argsort(time[shown], kind="stable")]
+    result = log.collect("result", np.int8)[shown]
+    return pa.table(
+        {
+            "visit_id": make_ids(f"{slug}-visit", np.arange(1, len(shown) + 1)),
+            "complaint_id": make_ids(slug, first[shown]),
+            "visited_at": stamps(time[shown]),
+            "attempt": pa.array(log.collect("attempt", np.int16)[shown]),
+            "result": pick(VISIT_RESULTS, np.where(result == RESTORED, NO_VIOLATION, result)),
+            "propensity": pa.array(log.collect("propensity", np.float64)[shown]),
+            "n_waiting": pa.array(log.collect("n_waiting", np.int32)[shown]),
+            "n_slots": pa.array(log.collect("n_slots", np.int32)[shown]),
+        }
+    )
+
+
+def _truth(simulated: Simulated, kept: NDArray[np.int64]) -> tuple[pa.Table, pa.Table]:
+    """Every incident of the period, and which complaint belongs to which."""
+    incidents, agency, setting = simulated.incidents, simulated.agency, simulated.setting
+    first_day, last_day = day_number(setting.date_from), day_number(setting.date_to)
+    of_report = simulated.reports.incident[kept]
+    n_reports = np.bincount(of_report, minlength=len(incidents.began))
+    first_report = np.full(len(incidents.began), np.inf)
+    np.minimum.at(first_report, of_report, simulated.reports.time[kept])
+    began_inside = (incidents.began >= first_day) & (incidents.began < last_day)
+    shown = np.flatnonzero(began_inside | (n_reports > 0))
+    new_id = np.full(len(incidents.began), -1, np.int64)
+    new_id[shown] = np.arange(len(shown))
+    generator = named_generator(setting.seed, simulated.process.slug, "ends")
+    repaired = np.asarray(REPAIR_SHARE)[incidents.is_actionable[shown].astype(np.int64)]
+    cause = np.where(generator.random(len(shown)) < repaired, 1, 0)
+    table = incident_table(
+        setting,
+        simulated.process.slug,
+        pick([entry.code for entry in simulated.process.categories], incidents.category[shown]),
+        incidents.building[shown],
+        began=incidents.began[shown],
+        natural_end=incidents.natural_end[shown],
+        city_end=agency.city_end[shown],
+        cause=cause,
+        severity=np.exp(simulated.process.hazard.hazard_log_sd * incidents.hazard_index[shown]),
+        is_actionable=incidents.is_actionable[shown],
+        n_reports=n_reports[shown],
+        first_report=first_report[shown],
+        first_visit=agency.first_visit[shown],
+        served=agency.served[shown],
+    )
+    reports = pa.table(
+        {
+            "complaint_id": make_ids(simulated.process.slug, np.arange(1, len(kept) + 1)),
+            "true_incident_id": pa.array(new_id[of_report]),
+        }
+    )
+    return table, reports
+
+
+def incident_table(
+    setting: Setting,
+    slug: str,
+    category: pa.Array,
+    building: NDArray[np.int32],
+    *,
+    began: NDArray[np.float64],
+    natural_end: NDArray[np.float64],
+    city_end: NDArray[np.float64],
+    cause: NDArray[np.int64],
+    severity: NDArray[np.float64],
+    is_actionable: NDArray[np.bool_],
+    n_reports: NDArray[np.int64],
+    first_report: NDArray[np.float64],
+    first_visit: NDArray[np.float64],
+    served: NDArray[np.float64],
+) -> pa.Table:
+    """The truth about incidents, as it stood on the last day."""
+    last_day = day_number(setting.date_to)
+    ended = np.minimum(natural_end, city_end)
+    cause = np.where(city_end < natural_end, 2, cause)
+    cause = np.where(ended >= last_day, 3, cause)
+
+    def by_then(days: NDArray[np.float64]) -> pa.Array:
+        return stamps(np.where(days < last_day, days, np.inf))
+
+    return pa.table(
+        {
+            "true_incident_id": pa.array(np.arange(len(began))),
+            "domain": pa.repeat(slug, len(began)),
+            "category": category,
+            **place_columns(setting, building),
+            "began_at": stamps(began),
+            "ended_at": by_then(ended),
+            "natural_end_at": stamps(natural_end),
+            "end_cause": pick(["self", "repair", "city", "open"], cause),
+            "severity": pa.array(severity),
+            "is_actionable": pa.array(is_actionable),
+            "n_reports": pa.array(n_reports, pa.int32()),
+            "first_reported_at": by_then(first_report),
+            "first_visit_at": by_then(first_visit),
+            "served_at": by_then(served),
+        }
+    )
+
+
+def reporting_truth(simulated: Simulated) -> pa.Table:
+    """Each tract's true reporting rate and the share of its incidents that anybody reported."""
+    setting, incidents = simulated.setting, simulated.incidents
+    tract = setting.buildings.tract[incidents.building]
+    inside = (incidents.began >= day_number(setting.date_from)) & (
+        incidents.began < day_number(setting.date_to)
+    )
+    reported = np.zeros(len(incidents.began), dtype=np.bool_)
+    reported[simulated.reports.incident[_kept_reports(simulated)]] = True
+    rate = simulated.process.reporting.rate_per_day * np.exp(simulated.reporting.tract_effect)
+    return reporting_table(setting, simulated.process.slug, rate, tract[inside], reported[inside])
+
+
+def reporting_table(
+    setting: Setting,
+    slug: str,
+    rate: NDArray[np.float64],
+    tract: NDArray,
+    reported: NDArray[np.bool_],
+) -> pa.Table:
+    """Rates and reported shares by tract; ``tract`` and ``reported`` have one entry an incident."""
+    n = setting.tracts.n
+    counts = np.bincount(tract, minlength=n)
+    share = np.bincount(tract, reported, n) / np.maximum(counts, 1)
+    return pa.table(
+        {
+            "domain": pa.repeat(slug, n),
+            "tract": pa.array(setting.tracts.geoid),
+            "true_rate_per_day": pa.array(rate, from_pandas=True),
+            "true_reported_share": pa.array(np.where(counts > 0, share, np.nan), from_pandas=True),
+        }
+    )

@@ -1,0 +1,171 @@
+"""Play many policies through the same episodes, in one program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from parity311.errors import InputError
+from parity311.mdp.contract import N_STRATA, Policy, Tally
+from parity311.mdp.equity import EquityParams
+from parity311.mdp.harness import Harness
+
+CHUNK = 8
+"""Episodes played by one program at a time."""
+N_THREADS = 2
+"""Programs that run at once: the project's figures are for two cores."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A policy with the coverage prices it works under."""
+
+    name: str
+    policy: Policy
+    prices: np.ndarray | None = None
+    """(6,) prices to start from; zero if not given"""
+    is_priced: bool = False
+    """whether it sees its coverage feature"""
+    price_step: float | None = None
+    """η of its prices; the domain's if not given, 0 keeps them fixed"""
+
+
+class Episodes(NamedTuple):
+    """Totals of every episode, with axes (policies, episodes)."""
+
+    tally: Tally
+    reward: jax.Array
+    """(policies, episodes, 4) sum of what the actions saved, equity included"""
+    mean_prices: jax.Array
+    """(policies, episodes, 6) coverage prices averaged over the second half"""
+    n_steps: int
+
+
+def evaluate(
+    harness: Harness,
+    params: Any,
+    contenders: Sequence[Contender],
+    keys: jax.Array,
+    *,
+    equity: EquityParams | None = None,
+) -> Episodes:
+    """Play one episode per key with every policy; the same keys, hence paired.
+
+    Parameters
+    ----------
+    params
+        The process to play in.
+    equity
+        Denominators and steps of the coverage prices, as the agency estimated them; from `params`
+        if not given.
+    """
+    if not contenders:
+        raise InputError("There is no policy to evaluate; give at least one.")
+    base = equity or harness.equity_params(params)
+    batch = _batch_equity(base, contenders)
+    prices = np.stack(
+        [np.zeros(N_STRATA) if one.prices is None else one.prices for one in contenders]
+    )
+    groups, order = _group([one.policy for one in contenders])
+    take = lambda x: jnp.asarray(x)[np.array(order)]  # noqa: E731
+    arguments = (jax.tree.map(take, batch), groups, take(prices.astype(np.float32)))
+    # One program uses one core, so pieces run side by side; equal pieces share one program.
+    n_parts = len(keys) // CHUNK if len(keys) % CHUNK == 0 else 1
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        parts = list(
+            pool.map(
+                lambda part: jax.block_until_ready(_play(harness, params, *arguments, part)),
+                jnp.split(keys, n_parts),
+            )
+        )
+    back = np.argsort(order)
+    totals = jax.tree.map(lambda *x: np.concatenate(x, axis=1)[back], *parts)
+    tally, reward, prices_seen = totals
+    return Episodes(tally, reward, prices_seen, harness.horizon)
+
+
+def _batch_equity(equity: EquityParams, contenders: Sequence[Contender]) -> EquityParams:
+    n = len(contenders)
+    batch = jax.tree.map(lambda x: jnp.broadcast_to(x, (n, *jnp.shape(x))), equity)
+    own = float(equity.step_size)
+    steps = [own if one.price_step is None else one.price_step for one in contenders]
+    return batch._replace(
+        is_visible=jnp.asarray([one.is_priced for one in contenders], jnp.float32),
+        step_size=jnp.asarray(steps, jnp.float32),
+    )
+
+
+def _group(policies: Sequence[Policy]) -> tuple[tuple[Any, ...], list[int]]:
+    """Stack policies of the same form, so that one call serves them all; and their order."""
+    members: dict[Any, list[int]] = {}
+    for index, policy in enumerate(policies):
+        leaves, form = jax.tree.flatten(policy)
+        signature = (form, tuple((np.shape(x), jnp.result_type(x)) for x in leaves))
+        members.setdefault(signature, []).append(index)
+    groups = tuple(
+        jax.tree.map(lambda *leaves: jnp.stack(leaves), *(policies[i] for i in indices))
+        for indices in members.values()
+    )
+    return groups, [index for indices in members.values() for index in indices]
+
+
+@partial(jax.jit, static_argnames=("harness",))
+def _play(
+    harness: Harness,
+    params: Any,
+    equity: EquityParams,
+    groups: tuple[Any, ...],
+    prices: jax.Array,
+    keys: jax.Array,
+) -> tuple[Tally, jax.Array, jax.Array]:
+    """Run all policies (leading axis) through all episodes (second axis)."""
+    sizes = [jax.tree.leaves(group)[0].shape[0] for group in groups]
+    bounds = np.cumsum([0, *sizes])
+
+    def decide(key: jax.Array, observation: jax.Array) -> jax.Array:
+        """Actions (policies, episodes); every policy has the same random numbers."""
+        episode_keys = jax.random.split(key, keys.shape[0])
+        call_one = jax.vmap(lambda policy, k, seen: policy(k, seen), in_axes=(None, 0, 0))
+        call_all = jax.vmap(call_one, in_axes=(0, None, 0))
+        parts = [
+            call_all(group, episode_keys, observation[low:high])
+            for group, low, high in zip(groups, bounds[:-1], bounds[1:], strict=True)
+        ]
+        return jnp.concatenate(parts)
+
+    reset = jax.vmap(harness.reset, in_axes=(0, None, None, None))
+    reset = jax.vmap(reset, in_axes=(None, None, 0, 0))
+    step = jax.vmap(harness.step, in_axes=(0, None, None, 0, 0))
+    step = jax.vmap(step, in_axes=(None, None, 0, 0, 0))
+    own = jax.vmap(lambda key: jax.random.split(key, 3))(keys)
+    running, observation = reset(own[:, 0], params, equity, prices)
+    shape = jax.eval_shape(step, own[:, 1], params, equity, running, jnp.zeros(
+        observation.shape[:2], jnp.int32))  # fmt: skip
+    zeros = lambda tree: jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), tree)  # noqa: E731
+    start = (running, observation, zeros(shape.tally), zeros(shape.reward), prices_of(running) * 0)
+
+    def body(carry: Any, index: jax.Array) -> tuple[Any, None]:
+        running, observation, tally, reward, total = carry
+        fold = lambda key: jax.random.fold_in(key, index)  # noqa: E731
+        action = decide(fold(own[0, 2]), observation)
+        moved = step(jax.vmap(fold)(own[:, 1]), params, equity, running, action)
+        tally = jax.tree.map(jnp.add, tally, moved.tally)
+        is_late = (index >= harness.horizon // 2).astype(jnp.float32)
+        total = total + is_late * prices_of(moved.running)
+        return (moved.running, moved.observation, tally, reward + moved.reward, total), None
+
+    carry, _ = jax.lax.scan(body, start, jnp.arange(harness.horizon))
+    n_late = harness.horizon - harness.horizon // 2
+    return carry[2], carry[3], carry[4] / n_late
+
+
+def prices_of(running: Any) -> jax.Array:
+    """Coverage prices of running episodes."""
+    return running.equity.prices

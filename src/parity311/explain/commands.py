@@ -1,0 +1,90 @@
+"""`parity311 explain RUN` and `parity311 documents RUN`: parse, call, print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
+RunArgument = Annotated[str, typer.Argument(help="A run's id, the beginning of it, or latest.")]
+Runs = Annotated[Path, typer.Option("--runs", help="Folder that runs are written to.")]
+
+
+def explain_command(
+    run: RunArgument,
+    complaint: Annotated[
+        str | None, typer.Option(help="Explain the decision on this complaint.")
+    ] = None,
+    language: Annotated[str, typer.Option(help="Language of the notice: en, es or zh.")] = "en",
+    domains: Annotated[str | None, typer.Option(help="Comma-separated; all if not given.")] = None,
+    contact: Annotated[str, typer.Option(help="Whom to speak to, for the notice.")] = "",
+    appeal: Annotated[str, typer.Option(help="How to have it looked at again.")] = "",
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Say which features drive the policies, which stand in for income, and why one decision."""
+    from parity311.audit.stored import open_run_with
+    from parity311.explain.explain_run import explain_run
+
+    result = explain_run(
+        open_run_with("explain_policies", run, runs),
+        root=runs,
+        domains=domains.split(",") if domains else None,
+        complaint=complaint,
+        language=language,
+        contact=contact,
+        appeal=appeal,
+    )
+    if as_json:
+        _print_json(result)
+    elif complaint is not None:
+        typer.echo(result["notice"])
+    else:
+        _print_policies(result)
+
+
+def documents_command(
+    run: RunArgument,
+    agency: Annotated[
+        Path | None, typer.Option(help="What only people know (TOML); missing: not provided.")
+    ] = None,
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Write model card, datasheet, reward statement, LL 35, LL 144-style table and ATRS record."""
+    from parity311.audit.stored import open_run_with
+    from parity311.explain.documents import read_human_fields, write_documents
+
+    source = open_run_with("audit_cells", run, runs)
+    human = read_human_fields(agency) if agency else {}
+    result = write_documents(source, root=runs, human=human)
+    if as_json:
+        _print_json(result)
+        return
+    for name, path in result["files"].items():
+        typer.echo(f"{name}: {path}")
+    typer.echo(f"{result['n_not_provided']} fields read 'not provided'.")
+
+
+def _print_json(value: Any) -> None:
+    from parity311.runs.strict_json import to_json
+
+    typer.echo(to_json(value), nl=False)
+
+
+def _print_policies(result: dict[str, Any]) -> None:
+    for policy in result["policies"]:
+        name = ", ".join(filter(None, (policy["domain"], policy["setting"], policy["policy"])))
+        typer.echo(f"{name}: explained for {policy['action']} on {policy['n_rows']:,} complaints")
+        for row in policy["importance"][:3]:
+            place = " (geographic)" if row["is_geographic"] else ""
+            typer.echo(f"  {row['feature']}{place}: {row['importance']:.3g}")
+        for row in (policy["gap"] or {}).get("features", [])[:1]:
+            flag = "FLAGGED" if row["is_flagged"] else "not flagged"
+            typer.echo(
+                f"  proxy score {row['proxy_score']:.2f} ({row['proxy_lower']:.2f} to "
+                f"{row['proxy_upper']:.2f}) for {row['feature']}: {flag}"
+            )
+    typer.echo(f"Page: {result['page']}")

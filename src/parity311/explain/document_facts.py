@@ -1,0 +1,190 @@
+"""The facts that documents are filled with, each from the run's folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from parity311.audit.assess import DomainAudit
+from parity311.audit.spec import AuditSpec
+from parity311.audit.words import describe_limit, state_finding
+from parity311.domains import all_domains
+from parity311.mdp.contract import REWARD_NAMES, Domain
+from parity311.runs.folder import Run
+from parity311.runs.formats import format_interval, format_value, is_missing
+
+MEANINGS = {
+    "speed": "severity-weighted complaint-days avoided",
+    "cost": "inspector hours, counted against",
+    "equity": "equal correct escalations per incident across strata",
+    "retention": "dwelling-unit days kept habitable",
+}
+SHOWN_METRICS = ("reward", "recall", "precision", "coverage_gap", "share_of_way")
+
+
+def collect_facts(
+    run: Run,
+    audits: Sequence[DomainAudit],
+    spec: AuditSpec,
+    explained: Sequence[dict[str, Any]],
+) -> dict[str, str]:
+    """Every fact a document may ask for; one that the run does not hold is left out."""
+    facts = {
+        **_run_facts(run),
+        **_domain_facts(run),
+        **_result_facts(run, audits, spec),
+        **_fixed_facts(),
+    }
+    flagged = [
+        f"{one['domain']}, {one['policy']}: {', '.join(one['flagged']) or 'none flagged'}"
+        for one in explained
+    ]
+    if flagged:
+        facts["proxies"] = "; ".join(flagged)
+    if explained and not facts["features"]:
+        facts["features"] = "; ".join(
+            f"{one['domain']}, {one['policy']}: "
+            + ", ".join(sorted(row["feature"] for row in one["importance"]))
+            for one in explained
+        )
+    return {key: value for key, value in facts.items() if value}
+
+
+def _run_facts(run: Run) -> dict[str, str]:
+    info = run.info
+    data = info.get("data", [])
+    commit = (info.get("git") or {}).get("commit", "")
+    synthetic = [entry for entry in data if entry.get("is_synthetic")]
+    windows = run.metrics.get("audit_windows", [])
+    return {
+        "run_id": run.id,
+        "made_at": str(info.get("created_at", ""))[:10],
+        "software": f"parity311 {info['versions'].get('parity311', '')}"
+        + (f", commit {commit[:12]}" if commit else ""),
+        "data": "; ".join(filter(None, (str(e.get("statement", "")) for e in data)))
+        + (" Synthetic: not the city's records." if synthetic else ""),
+        "fingerprints": "; ".join(f"{e['name']} {e['fingerprint'][:16]}" for e in data),
+        "evaluation_data": "; ".join(
+            f"{w['domain']} ({w['setting'] or w['policy']}): {w['date_from']} to {w['date_to']}"
+            for w in windows
+        ),
+        "training_data": "The records before the evaluation dates; features use only what was "
+        "known at each decision.",
+        "tool_name": "parity311 complaint routing",
+        "description": "Recommends what to do with each incoming municipal complaint, with "
+        "equitable coverage as an objective of its own.",
+        "purpose": "Reach more of the incidents that need a visit with the same inspectors, and "
+        "equally across neighbourhoods.",
+    }
+
+
+def _run_domains(run: Run) -> list[Domain]:
+    known = all_domains()
+    named = [row["domain"] for row in run.metrics.get("comparisons", [])]
+    named += [row["domain"] for row in run.metrics.get("audit_windows", [])]
+    return [known[name] for name in dict.fromkeys(named) if name in known]
+
+
+def _domain_facts(run: Run) -> dict[str, str]:
+    domains = _run_domains(run)
+    config = run.config
+
+    def each(text: Any) -> str:
+        return "; ".join(f"{d.slug}: {value}" for d in domains if (value := text(d)))
+
+    return {
+        "decisions": each(lambda d: d.decision),
+        "not_for": each(lambda d: d.not_for),
+        "collection": each(lambda d: d.source),
+        "actions": each(lambda d: ", ".join(action.name for action in d.actions)),
+        "features": each(lambda d: ", ".join(d.observation_names)),
+        "geographic": each(lambda d: ", ".join(d.geographic_features)),
+        "algorithms": each(lambda d: ", ".join(d.agents)),
+        "baselines": each(lambda d: ", ".join(d.heuristics)),
+        "reward_weights": _weights(config),
+    }
+
+
+def _weights(config: dict[str, Any]) -> str:
+    weight = config.get("equity_weight")
+    if weight is None:
+        return ""
+    rest = (1 - weight) / 2
+    return (
+        f"Agents without an equity weight (speed 0.5, cost 0.5) and with one (speed {rest:g}, "
+        f"cost {rest:g}, equity {weight:g})."
+    )
+
+
+def _result_facts(run: Run, audits: Sequence[DomainAudit], spec: AuditSpec) -> dict[str, str]:
+    rows = []
+    for comparison in run.metrics.get("comparisons", []):
+        where = ", ".join(
+            str(comparison[name])
+            for name in ("domain", "participation", "capacity")
+            if comparison.get(name)
+        )
+        for policy in comparison.get("policies", []):
+            figures = [_figure(name, policy.get(name)) for name in SHOWN_METRICS]
+            rows.append(f"{where}, {policy['policy']}: {', '.join(filter(None, figures))}")
+    verdicts = [
+        f"{audit.domain}{', ' + audit.setting if audit.setting else ''}: "
+        + state_finding(verdict, spec)
+        for audit in audits
+        for verdict in audit.verdicts
+        if verdict.strata == spec.primary_strata
+    ]
+    counts = [
+        f"{audit.domain}{', ' + audit.setting if audit.setting else ''}: "
+        f"{audit.n_complaints:,.0f} complaints, {audit.n_cases:,.0f} cases"
+        for audit in audits
+    ]
+    return {
+        "results": "; ".join(rows),
+        "verdicts": " ".join(verdicts),
+        "data_counts": "; ".join(counts),
+        "audit_rule": describe_limit(spec).replace("**", ""),
+    }
+
+
+def _figure(name: str, value: Any) -> str:
+    if isinstance(value, dict):
+        if is_missing(value.get("value")):
+            return ""
+        interval = format_interval(value.get("lower"), value.get("upper"))
+        text = format_value(value["value"])
+        return f"{name.replace('_', ' ')} {text}" + (f" ({interval})" if interval else "")
+    return "" if is_missing(value) else f"{name.replace('_', ' ')} {format_value(value)}"
+
+
+def _fixed_facts() -> dict[str, str]:
+    """What holds for every run, because the software works that way."""
+    terms = "; ".join(f"{name}: {MEANINGS[name]}" for name in REWARD_NAMES)
+    return {
+        "output_use": "A recommendation to intake staff, who decide; it can be set aside, and "
+        "overrides are audited.",
+        "strata": "Income quintiles of census tracts; Black and Hispanic share and majority group "
+        "of tracts; language and channel of the complaint. Race is used in the audit only.",
+        "metrics": "Reward, recall, precision, coverage of actionable incidents by stratum, and "
+        "the share of the way from today's rule to the best possible one, each with an interval.",
+        "reward_terms": terms,
+        "equity_term": "A price of coverage per income stratum that rises while the stratum is "
+        "behind; a correct escalation there earns it. An unserved incident counts against its "
+        "stratum.",
+        "reward_strata": "Income quintiles of census tracts.",
+        "training_attributes": "Income quintile of the tract, through the coverage price only; no "
+        "race, language or other attribute of a person.",
+        "personal": "No names, telephone numbers or free text are kept; places are census tracts "
+        "and building numbers.",
+        "missing": "Incidents nobody reported leave no record, and outcomes are known only where "
+        "somebody looked; both are estimated and audited, not assumed away.",
+        "preprocessing": "Duplicates are linked to their incident, rates of reporting are "
+        "estimated from them, and incidents nobody reported are added under a stated assumption "
+        "about how long incidents last.",
+        "ethics": "Complaints show who reports, not only what happens. An inspection can be a "
+        "service or a burden. Equal rates can be reached by serving some less: the results say "
+        "which way a gap closed.",
+        "caveats": "A synthetic city is a model, not the record of any real place. Audits say "
+        "nothing about groups that are too small to judge. Severity codes are assigned at intake "
+        "and may themselves be unequal.",
+    }

@@ -1,0 +1,229 @@
+"""Explain a run: what drives its policies, what stands in for who lives there, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parity311.audit.audit_run import name_page, repeat_data
+from parity311.errors import InputError
+from parity311.explain.estimators import PAPER_EXPLAINERS, Agreement, compare_explainers
+from parity311.explain.exact import Attribution, exact_shapley
+from parity311.explain.games import score_rows
+from parity311.explain.gap_parts import GapParts, split_gap
+from parity311.explain.page import write_page
+from parity311.explain.reasons import Explanation, explain_decision, write_notice
+from parity311.explain.stored import ExplainInputs, load_policies
+from parity311.explain.variants import WithoutFeature, take_out
+from parity311.runs.folder import Run
+from parity311.runs.store import start_run
+from parity311.runs.strict_json import to_json
+
+PAGE = "explain.html"
+FIGURES_FILE = "explain.json"
+MAX_ROWS = 2000
+"""Rows explained of one policy; beyond, a fixed sample is taken."""
+MAX_AGREEMENT_ROWS = 64
+LOW, HIGH = (1, 2), (4, 5)
+"""Income quintiles compared: the paper's low and high strata."""
+
+
+@dataclass(frozen=True)
+class PolicyExplanation:
+    """Everything said about one policy."""
+
+    inputs: ExplainInputs
+    attribution: Attribution
+    action: str
+    """The action whose score is split: the escalating one that is chosen most."""
+    importance: tuple[dict[str, Any], ...]
+    gap: GapParts | None
+    """None where one of the two income groups has no row."""
+    without: tuple[WithoutFeature, ...]
+    agreement: tuple[Agreement, ...]
+
+
+def explain_policy(inputs: ExplainInputs, *, seed: int = 0) -> PolicyExplanation:
+    """Explain one policy: importance, gap by feature, proxies, agreement of explainers."""
+    inputs = _sample(inputs, seed)
+    attribution = exact_shapley(inputs.network, inputs.rows, inputs.background).centred()
+    action = _main_action(inputs)
+    low, high = (np.isin(inputs.income_quintile, group) for group in (LOW, HIGH))
+    gap, without = None, ()
+    if low.any() and high.any():
+        gap = _split(inputs, attribution, action, low, high, seed)
+        without = take_out(
+            _centred_policy(inputs),
+            inputs.rows,
+            inputs.background,
+            action=action,
+            in_group=low,
+            in_reference=high,
+            feature_names=inputs.feature_names,
+        )
+    size = np.abs(attribution.values).mean(axis=0)
+    importance = tuple(
+        {
+            "feature": name,
+            "is_geographic": name in inputs.geographic,
+            "importance": float(size[i].mean()),
+            "for_action": float(size[i, action]),
+        }
+        for i, name in enumerate(inputs.feature_names)
+    )
+    some = slice(0, MAX_AGREEMENT_ROWS)
+    return PolicyExplanation(
+        inputs=inputs,
+        attribution=attribution,
+        action=inputs.action_names[action],
+        importance=tuple(sorted(importance, key=lambda row: -row["importance"])),
+        gap=gap,
+        without=without,
+        agreement=compare_explainers(inputs.network, inputs.rows[some], inputs.background),
+    )
+
+
+def _centred_policy(inputs: ExplainInputs):
+    def score(rows: np.ndarray) -> np.ndarray:
+        scores = score_rows(inputs.network, rows)
+        return scores - scores.mean(axis=1, keepdims=True)
+
+    return score
+
+
+def _split(
+    inputs: ExplainInputs,
+    attribution: Attribution,
+    action: int,
+    low: np.ndarray,
+    high: np.ndarray,
+    seed: int,
+) -> GapParts:
+    return split_gap(
+        attribution,
+        inputs.rows,
+        action=action,
+        action_name=inputs.action_names[action],
+        in_group=low,
+        in_reference=high,
+        group="low income (quintiles 1 and 2)",
+        reference="high income (quintiles 4 and 5)",
+        tract=np.unique(inputs.tract, return_inverse=True)[1],
+        severity=np.unique(inputs.severity, return_inverse=True)[1],
+        feature_names=inputs.feature_names,
+        geographic=inputs.geographic,
+        seed=seed,
+    )
+
+
+def _sample(inputs: ExplainInputs, seed: int) -> ExplainInputs:
+    if len(inputs.rows) <= MAX_ROWS:
+        return inputs
+    keep = np.sort(np.random.default_rng(seed).permutation(len(inputs.rows))[:MAX_ROWS])
+    return take_rows(inputs, keep)
+
+
+def take_rows(inputs: ExplainInputs, rows: np.ndarray) -> ExplainInputs:
+    """The same policy with these rows only."""
+    names = ("rows", "tract", "severity", "income_quintile", "complaint_id")
+    return ExplainInputs(**{**vars(inputs), **{name: vars(inputs)[name][rows] for name in names}})
+
+
+def _main_action(inputs: ExplainInputs) -> int:
+    chosen = np.bincount(
+        score_rows(inputs.network, inputs.rows).argmax(axis=1), minlength=len(inputs.action_names)
+    )
+    allowed = [i for i, name in enumerate(inputs.action_names) if name in inputs.escalating]
+    options = allowed or list(range(len(inputs.action_names)))
+    return max(options, key=lambda i: (chosen[i], -i))
+
+
+def explain_complaint(
+    inputs: Sequence[ExplainInputs], complaint_id: str
+) -> tuple[ExplainInputs, Explanation]:
+    """Explain the decision on one complaint; an unknown one is an error with the nearest ids."""
+    for one in inputs:
+        found = np.flatnonzero(one.complaint_id == complaint_id)
+        if len(found):
+            mine = take_rows(one, found[:1])
+            attribution = exact_shapley(mine.network, mine.rows, mine.background)
+            explanation = explain_decision(
+                mine.network,
+                attribution,
+                mine.rows[0],
+                0,
+                mine.background,
+                feature_names=mine.feature_names,
+                action_names=mine.action_names,
+                geographic=mine.geographic,
+            )
+            return mine, explanation
+    known = [str(name) for one in inputs for name in one.complaint_id]
+    near = get_close_matches(complaint_id, known, n=3, cutoff=0.3) or known[:3]
+    raise InputError(
+        f"No complaint {complaint_id!r} was kept in this run; the nearest are {', '.join(near)}."
+    )
+
+
+def explain_run(
+    source: Run,
+    *,
+    root: Path,
+    domains: Sequence[str] | None = None,
+    complaint: str | None = None,
+    language: str = "en",
+    contact: str = "",
+    appeal: str = "",
+) -> dict[str, Any]:
+    """Explain what a run kept and write explain.html, explain.json and tables as a run.
+
+    With ``complaint`` nothing is written: the reasons for that one decision are returned.
+    """
+    inputs = [one for one in load_policies(source) if not domains or one.domain in domains]
+    if not inputs:
+        raise InputError(f"Run {source.id} keeps no policy of {', '.join(domains or ())}.")
+    if complaint is not None:
+        mine, found = explain_complaint(inputs, complaint)
+        notice = write_notice(found, language=language, contact=contact, appeal=appeal)
+        return {
+            "run": source.id,
+            "complaint": complaint,
+            "domain": mine.domain,
+            "policy": mine.policy,
+            **asdict(found),
+            "notice": notice,
+        }
+    with start_run(root, f"explain {source.id}", {"run": source.id}) as run:
+        repeat_data(run, source)
+        with run.stage("explain"):
+            explained = [explain_policy(one) for one in inputs]
+        plain = {"policies": [explanation_to_plain(one) for one in explained]}
+        run.set_report(write_page(run, explained))
+        (run.path / FIGURES_FILE).write_text(to_json(plain), encoding="utf-8")
+        run.add_metrics(plain)
+    page = name_page(run.final_path, PAGE)
+    return {"explanation": run.id, "run": source.id, "page": str(page), **plain}
+
+
+def explanation_to_plain(one: PolicyExplanation) -> dict[str, Any]:
+    """One policy's explanation as nested plain values."""
+    named = PAPER_EXPLAINERS.get(one.inputs.domain, "")
+    return {
+        "domain": one.inputs.domain,
+        "setting": one.inputs.setting,
+        "policy": one.inputs.policy,
+        "n_rows": len(one.inputs.rows),
+        "n_background": len(one.inputs.background),
+        "action": one.action,
+        "explainer_named_in_the_paper": named,
+        "importance": list(one.importance),
+        "gap": None if one.gap is None else asdict(one.gap),
+        "flagged": [f.feature for f in one.gap.features if f.is_flagged] if one.gap else [],
+        "without_feature": [asdict(row) for row in one.without],
+        "agreement": [asdict(row) for row in one.agreement],
+    }

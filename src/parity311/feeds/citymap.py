@@ -1,0 +1,284 @@
+"""Another city's columns and codes, described in one TOML file.
+
+The file says which of the source's columns is the key, the time, the category and so on, which
+category belongs to which domain, and what its closing statuses mean. Everything after that is the
+same as for New York.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from parity311.errors import InputError, unknown_name
+from parity311.feeds import parsing as p
+from parity311.feeds.formats import Format, Layout
+from parity311.feeds.staging import rows_of, staged
+from parity311.feeds.tracts import SHARES, TractFigures
+from parity311.records.schema import CHANNELS, DISPOSITION_CLASSES, SEVERITIES
+
+COMPLAINT_FIELDS = (
+    "key",
+    "received_at",
+    "category",
+    "closed_at",
+    "status",
+    "longitude",
+    "latitude",
+    "zip",
+    "building",
+    "channel",
+    "duplicate",
+    "parent",
+)
+REQUIRED_FIELDS = ("key", "received_at", "category", "longitude", "latitude")
+TRACT_FIELDS = (
+    "geoid",
+    "population",
+    "households",
+    "median_income",
+    "median_year_built",
+    "district",
+    "board",
+    *SHARES,
+)
+REQUIRED_TRACT_FIELDS = ("geoid", "population", "households", "median_income")
+TABLES = (
+    "config_version",
+    "city",
+    "complaints",
+    "categories",
+    "outcomes",
+    "channels",
+    "tracts",
+    "boundaries",
+)
+CONFIG_VERSION = 1
+
+
+@dataclass(frozen=True)
+class CityMap:
+    """One city's columns and codes."""
+
+    name: str
+    source: str
+    terms: str
+    complaints: Mapping[str, str]
+    """Canonical field -> column of the source."""
+    categories: Mapping[str, Mapping[str, str]]
+    """Category of the source -> {domain, severity}."""
+    tracts: Mapping[str, str]
+    date_format: str | None = None
+    duplicate_values: tuple[str, ...] = ("true",)
+    outcomes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Status of the source -> {class, visits}."""
+    channels: Mapping[str, str] = field(default_factory=dict)
+    boundary_id: str | None = None
+
+    @property
+    def complaint_format(self) -> Format:
+        """How the city's complaint files are recognised."""
+        title = f"complaints of {self.name}"
+        return _format("mapped", title, self.complaints, COMPLAINT_FIELDS, REQUIRED_FIELDS)
+
+    @property
+    def tract_format(self) -> Format:
+        """How the city's table of tracts is recognised."""
+        title = f"tracts of {self.name}"
+        return _format("mapped_tracts", title, self.tracts, TRACT_FIELDS, REQUIRED_TRACT_FIELDS)
+
+    @property
+    def type_codes(self) -> pa.Table:
+        """Category, domain, severity."""
+        rows = self.categories.items()
+        return pa.table(
+            {
+                "category": [name for name, _ in rows],
+                "domain": [entry["domain"] for _, entry in rows],
+                "severity": [entry["severity"] for _, entry in rows],
+            }
+        )
+
+    @property
+    def outcome_codes(self) -> pa.Table:
+        """Status, outcome class, visits."""
+        rows = self.outcomes.items()
+        return pa.table(
+            {
+                "status": pa.array([name for name, _ in rows], pa.string()),
+                "disposition_class": pa.array([entry["class"] for _, entry in rows], pa.string()),
+                "n_visits": pa.array([entry.get("visits", 0) for _, entry in rows], pa.int16()),
+            }
+        )
+
+    def stage_query(self, source: str) -> str:
+        """SQL of the staged rows of one complaint file."""
+        time = self._time
+        inner = f"""
+SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM ({source})"""
+        duplicates = ", ".join(p.quoted(value.lower()) for value in self.duplicate_values)
+        cases = " ".join(
+            f"WHEN {p.quoted(name.lower())} THEN {p.quoted(value)}"
+            for name, value in self.channels.items()
+        )
+        channel = f"CASE lower(trim(channel)) {cases} ELSE 'UNKNOWN' END" if cases else "'UNKNOWN'"
+        return staged(
+            {
+                "key": p.trimmed("key"),
+                "agency": "''",
+                "kind": "coalesce(upper(trim(category)), '')",
+                "detail": "''",
+                "received_at": "received",
+                "received_text": "CASE WHEN received IS NULL THEN left(received_at, 40) END",
+                "closed_at": p.known("closed"),
+                "outcome": p.trimmed("status"),
+                "is_closed": "closed IS NOT NULL",
+                "zip": p.zip_code("zip"),
+                "longitude": "TRY_CAST(longitude AS DOUBLE)",
+                "latitude": "TRY_CAST(latitude AS DOUBLE)",
+                "building": p.trimmed("building"),
+                "channel": channel,
+                "is_duplicate": f"lower(trim(duplicate)) IN ({duplicates})",
+                "parent_key": p.trimmed("parent"),
+                "updated_at": "closed",
+            },
+            inner,
+        )
+
+    def _time(self, column: str) -> str:
+        if self.date_format is None:
+            return p.timestamp(column)
+        return f"try_strptime(trim({column}), {p.quoted(self.date_format)})"
+
+    def read_figures(self, layout: Layout) -> TractFigures:
+        """The city's figures by tract."""
+        numbers = [n for n in TRACT_FIELDS if n in self.tracts and n not in ("geoid", "district")]
+        chosen = ", ".join(f"coalesce(TRY_CAST({n} AS DOUBLE), 'nan') AS {n}" for n in numbers)
+        district = "trim(district)" if "district" in self.tracts else p.quoted(self.name)
+        with duckdb.connect() as connection:
+            table = connection.sql(
+                f"SELECT trim(geoid) AS geoid, {district} AS district, {chosen} "
+                f"FROM ({rows_of([layout])}) WHERE geoid IS NOT NULL ORDER BY 1"
+            ).to_arrow_table()
+        values = {n: table[n].to_numpy(zero_copy_only=False) for n in numbers}
+        board = values.pop("board", np.zeros(len(table)))
+        return TractFigures(
+            np.array(table["geoid"].to_pylist()),
+            values,
+            np.array(table["district"].to_pylist()),
+            np.nan_to_num(board).astype(np.int64),
+        )
+
+
+def _format(
+    kind: str,
+    title: str,
+    columns: Mapping[str, str],
+    fields: tuple[str, ...],
+    required: tuple[str, ...],
+) -> Format:
+    optional = tuple(name for name in fields if name not in required)
+    aliases = {column: name for name, column in columns.items()}
+    return Format(kind, title, required, optional, aliases=aliases, by_alias_only=True)
+
+
+def read_city_map(path: Path) -> CityMap:
+    """Read and check a city's TOML file; the error names the key that is wrong."""
+    if not path.is_file():
+        raise InputError(f"There is no file {path}; give the TOML file that describes the city.")
+    try:
+        content = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is not valid TOML ({error}); correct that line.") from error
+    for name in content:
+        if name not in TABLES:
+            raise unknown_name(f"entry in {path.name}", name, TABLES)
+    if content.get("config_version") != CONFIG_VERSION:
+        raise InputError(
+            f"{path} has config_version {content.get('config_version')!r}; this version reads "
+            f"{CONFIG_VERSION}. See docs/how-to/bring-your-own-city.md."
+        )
+    complaints = dict(content.get("complaints", {}))
+    date_format = complaints.pop("date_format", None)
+    duplicate_values = tuple(str(value) for value in complaints.pop("duplicate_values", ["true"]))
+    tracts = content.get("tracts", {})
+    _check_fields(path, "complaints", complaints, COMPLAINT_FIELDS, REQUIRED_FIELDS)
+    _check_fields(path, "tracts", tracts, TRACT_FIELDS, REQUIRED_TRACT_FIELDS)
+    city = content.get("city", {})
+    return CityMap(
+        name=city.get("name", path.stem),
+        source=city.get("source", "file"),
+        terms=city.get("terms", "not stated"),
+        complaints=complaints,
+        categories=_check_categories(path, content.get("categories", {})),
+        tracts=tracts,
+        date_format=date_format,
+        duplicate_values=duplicate_values,
+        outcomes=_check_outcomes(path, content.get("outcomes", {})),
+        channels=_check_channels(content.get("channels", {})),
+        boundary_id=content.get("boundaries", {}).get("id"),
+    )
+
+
+def _check_fields(
+    path: Path,
+    table: str,
+    given: Mapping[str, Any],
+    allowed: tuple[str, ...],
+    required: tuple[str, ...],
+) -> None:
+    for name in given:
+        if name not in allowed:
+            raise unknown_name(f"field in [{table}] of {path.name}", name, allowed)
+    for name in required:
+        if name not in given:
+            raise InputError(
+                f"[{table}] of {path} does not say which column is {name!r}; needed are "
+                f"{', '.join(required)}."
+            )
+
+
+def _check_categories(path: Path, given: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    if not given:
+        raise InputError(
+            f"{path} maps no category to a domain; add [categories] with lines like "
+            '"Building Violation" = { domain = "housing", severity = "C" }.'
+        )
+    found = {}
+    for name, entry in given.items():
+        domain, severity = entry.get("domain", ""), entry.get("severity", "C")
+        if not re.fullmatch(r"[a-z][a-z_]*", domain):
+            raise InputError(
+                f"Category {name!r} of {path} has domain {domain!r}; give a domain's slug, like "
+                "housing or drainage."
+            )
+        if severity not in SEVERITIES:
+            raise unknown_name(f"severity of category {name!r}", severity, SEVERITIES)
+        found[name] = {"domain": domain, "severity": severity}
+    return found
+
+
+def _check_outcomes(path: Path, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    for name, entry in given.items():
+        if entry.get("class") not in DISPOSITION_CLASSES:
+            raise unknown_name(
+                f"outcome class of status {name!r} in {path.name}",
+                str(entry.get("class")),
+                DISPOSITION_CLASSES,
+            )
+    return dict(given)
+
+
+def _check_channels(given: Mapping[str, str]) -> dict[str, str]:
+    for value in given.values():
+        if value not in CHANNELS:
+            raise unknown_name("channel", value, CHANNELS)
+    return dict(given)

@@ -1,0 +1,309 @@
+"""The import: files in, one records folder out, every row accounted for.
+
+Memory stays bounded whatever the size of the files: DuckDB streams each file into Parquet, works on
+columns, and spills to disk beside the folder that is being written. The folder appears only when it
+is whole; a run that was killed leaves nothing that a reader could mistake for records.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from parity311.errors import InputError, RecordsError, unknown_name
+from parity311.feeds import judge
+from parity311.feeds.citymap import CityMap
+from parity311.feeds.classify import count_unknown_outcomes, make_outcome_map, make_type_map
+from parity311.feeds.codes import known_domains, load_codes, make_mapped_codes
+from parity311.feeds.coverage import measure_coverage
+from parity311.feeds.inputs import InputGroup, collect_inputs
+from parity311.feeds.matching import find_repeats, match_sources
+from parity311.feeds.parsing import quoted
+from parity311.feeds.places import fill_tracts, locate_rows, read_places, read_tracts
+from parity311.feeds.reference import import_references
+from parity311.feeds.staging import rows_of, stage_query, write_stage
+from parity311.feeds.violations import import_violations
+from parity311.feeds.work import (
+    COMPLAINT_KINDS,
+    FIGURE_KINDS,
+    ImportOptions,
+    ImportWork,
+    Report,
+    connect,
+)
+from parity311.feeds.write import copy_sorted, write_buildings, write_domain
+from parity311.records.schema import TABLES
+from parity311.records.store import table_path, write_manifest, write_table, writing_folder
+from parity311.records.validate import validate_file
+
+__all__ = ["ImportOptions", "import_records"]
+
+
+def import_records(
+    paths: Sequence[Path],
+    out: Path,
+    options: ImportOptions | None = None,
+    report: Report | None = None,
+    *,
+    city_map: CityMap | None = None,
+) -> dict[str, Any]:
+    """Turn exports and fetched folders into a records folder; give its manifest.
+
+    Besides complaints, the files must include ACS figures by tract and tract boundaries. With
+    ``city_map`` they are those of another city.
+    """
+    options = options or ImportOptions()
+    for domain in options.domains or ():
+        if city_map is None and domain not in known_domains():
+            raise unknown_name("domain", domain, known_domains())
+    groups = collect_inputs(paths, city_map)
+    _check_inputs(groups)
+    with writing_folder(out, overwrite=options.overwrite) as aside:
+        connection = connect(aside / ".stage", options)
+        work = ImportWork(connection, groups, aside, options, report or _no_report, city_map)
+        try:
+            details = _import(work)
+        finally:
+            connection.close()
+        shutil.rmtree(work.stage)
+        return write_manifest(aside, "import", details)
+
+
+def _no_report(stage: str, completed: float, total: float) -> None:
+    return None
+
+
+def _check_inputs(groups: list[InputGroup]) -> None:
+    kinds = {group.kind for group in groups}
+    if not kinds & set(COMPLAINT_KINDS):
+        raise InputError(
+            f"None of the {len(groups)} files holds complaints; give at least one export of 311, "
+            "DOB, HPD or boiler rows."
+        )
+    if not kinds & set(FIGURE_KINDS):
+        raise InputError(
+            "No file gives ACS figures by tract, without which nothing can be compared by income; "
+            "fetch them with `parity311 fetch nyc`, or give a table with GEOID and income."
+        )
+    if "boundaries" not in kinds:
+        raise InputError(
+            "No file gives tract boundaries (GeoJSON with a GEOID); fetch them with `parity311 "
+            "fetch nyc`, or give a file."
+        )
+
+
+def _import(work: ImportWork) -> dict[str, Any]:
+    connection = work.connection
+    load_codes(connection)
+    if work.city_map is None:
+        make_mapped_codes(connection)
+    else:
+        make_mapped_codes(connection, work.city_map.type_codes, work.city_map.outcome_codes)
+    boundaries, tracts = read_tracts(work)
+    _stage_all(work)
+    read_places(work, boundaries)
+    work.report("looking up codes", 0, 1)
+    make_type_map(connection)
+    make_outcome_map(connection)
+    find_repeats(connection)
+    work.notes["matching"] = match_sources(connection, work.sources)
+    work.notes["outcomes of unknown meaning, taken as other"] = [
+        {"source": source, "words": words, "rows": n}
+        for source, words, n in count_unknown_outcomes(connection)
+    ]
+    work.report("looking up codes", 1, 1)
+    locate_rows(work, boundaries)
+    work.report("locating", 1, 1)
+    query = judge.judged_query(
+        domains=work.options.domains,
+        keep_unlocated=work.options.keep_unlocated,
+        since=work.since,
+        until=datetime.now(UTC).date() + timedelta(days=2),
+        matched="sr311" in work.sources and len(work.sources) > 1,
+    )
+    judge.write_judged(connection, query, work.placed)
+    work.report("judging", 1, 1)
+    tracts = fill_tracts(work, tracts)
+    account = _account(work)
+    account |= import_violations(work)
+    account |= import_references(work)
+    domains = _write_tables(work, tracts)
+    return _describe(work, tracts, domains, account)
+
+
+def _stage_all(work: ImportWork) -> None:
+    """Stage every complaint file and make the view ``staged`` over all of them."""
+    parts = []
+    groups = work.complaint_groups
+    for number, group in enumerate(groups):
+        work.report("reading", number, len(groups))
+        path = work.stage / f"rows-{number}.parquet"
+        if work.city_map is not None and group.kind == "mapped":
+            query = work.city_map.stage_query(rows_of(group.layouts))
+        else:
+            query = stage_query(group.layouts)
+        first = group.layouts[0].path
+        work.unreadable[group.name] = write_stage(work.connection, query, path, first)
+        parts.append(
+            f"SELECT * EXCLUDE (file_row_number), {quoted(group.kind)} AS source, "
+            f"{number} AS file, file_row_number + 1 AS row "
+            f"FROM read_parquet({quoted(str(path))}, file_row_number = true)"
+        )
+    work.report("reading", len(groups), len(groups))
+    work.connection.execute(f"CREATE TEMP VIEW staged AS {' UNION ALL '.join(parts)}")
+
+
+def _account(work: ImportWork) -> dict[str, dict[str, Any]]:
+    """Rows of every complaint file: in, kept by domain, out of scope, quarantined by reason."""
+    files = quoted(str(work.placed / "*" / "*.parquet"))
+    rows = work.connection.execute(f"""
+SELECT file, CAST(domain AS VARCHAR), reason, count(*)
+FROM read_parquet({files}, hive_partitioning = true) GROUP BY ALL ORDER BY ALL""").fetchall()
+    account: dict[str, dict[str, Any]] = {}
+    for number, group in enumerate(work.complaint_groups):
+        entry: dict[str, Any] = {
+            "rows_in": 0, "kept": 0, "out_of_scope": 0, "quarantined": {}, "domains": {}
+        }  # fmt: skip
+        for file, domain, reason, n in rows:
+            if file != number:
+                continue
+            entry["rows_in"] += n
+            if reason is not None:
+                entry["quarantined"][reason] = n
+            elif domain == judge.OUT_OF_SCOPE:
+                entry["out_of_scope"] += n
+            else:
+                entry["kept"] += n
+                entry["domains"][domain] = n
+        for lost in work.unreadable[group.name]:
+            entry["rows_in"] += lost.lines
+            entry["quarantined"][lost.reason] = lost.lines
+        account[group.name] = entry
+    return account
+
+
+def _write_tables(work: ImportWork, tracts: pa.Table) -> dict[str, dict[str, int]]:
+    """Write and check every canonical table; give counts by domain."""
+    names = sorted(
+        path.name.removeprefix("domain=")
+        for path in work.placed.iterdir()
+        if path.name not in (f"domain={judge.OUT_OF_SCOPE}", f"domain={judge.QUARANTINE}")
+    )
+    _write_quarantine(work)
+    if not names:
+        raise RecordsError(
+            "Not one row could be kept; the reasons are "
+            f"{_reasons(work)}. Nothing was written; correct the files and import again."
+        )
+    counts = {}
+    for number, domain in enumerate(names):
+        work.report("writing", number, len(names))
+        counts[domain] = write_domain(
+            work.connection,
+            work.placed,
+            work.aside,
+            domain,
+            has_violations=bool(work.of_kind("hpd_violations")),
+        )
+    write_buildings(work.connection, work.aside)
+    write_table(work.aside, "tracts", tracts)
+    for name, table in TABLES.items():
+        if name != "tracts":
+            for domain in names if table.by_domain else (None,):
+                validate_file(table, table_path(work.aside, name, domain), work.aside)
+    work.report("writing", len(names), len(names))
+    return counts
+
+
+def _reasons(work: ImportWork) -> str:
+    rows = work.connection.execute(
+        f"SELECT reason, count(*) FROM {_quarantined(work)} GROUP BY 1 ORDER BY 2 DESC"
+    ).fetchall()
+    return ", ".join(f"{reason} ({n})" for reason, n in rows) or "no row in any asked-for domain"
+
+
+def _quarantined(work: ImportWork) -> str:
+    pattern = work.placed / f"domain={judge.QUARANTINE}" / "*.parquet"
+    if not any(pattern.parent.glob("*.parquet")):
+        return "(SELECT 'none' AS reason WHERE false)"
+    return f"read_parquet({quoted(str(pattern))})"
+
+
+def _write_quarantine(work: ImportWork) -> None:
+    """One file a source with every row set aside: where it was, why, and what it said."""
+    if not (work.placed / f"domain={judge.QUARANTINE}").is_dir():
+        return
+    names = " ".join(
+        f"WHEN {number} THEN {quoted(group.name)}"
+        for number, group in enumerate(work.complaint_groups)
+    )
+    for source in work.sources:
+        query = f"""
+SELECT CASE file {names} END AS file, row, key, reason, code_domain AS domain, kind AS code,
+  received_text, received_at, borough, zip, longitude, latitude, bbl, bin
+FROM {_quarantined(work)} WHERE source = {quoted(source)} ORDER BY file, row"""
+        n = work.connection.execute(f"SELECT count(*) FROM ({query})").fetchall()[0][0]
+        if n:
+            copy_sorted(work.connection, query, work.aside / "quarantine" / f"{source}.parquet")
+
+
+def _describe(
+    work: ImportWork,
+    tracts: pa.Table,
+    domains: dict[str, dict[str, int]],
+    account: dict[str, dict[str, Any]],
+) -> dict[str, Any]:
+    complaints = quoted(str(work.aside / "complaints" / "*.parquet"))
+    first, last = work.connection.execute(
+        "SELECT CAST(min(received_at) AS DATE), CAST(max(received_at) AS DATE) + 1 "
+        f"FROM read_parquet({complaints}, union_by_name = true)"
+    ).fetchall()[0]
+    for name, lost in work.unreadable.items():
+        if name in account and lost:
+            account[name]["first_unreadable_line"] = min(entry.first_line for entry in lost)
+    sources = [group.describe() | account.get(group.name, {}) for group in work.groups]
+    return {
+        "city": work.city_map.name if work.city_map else "New York City",
+        "date_from": str(first),
+        "date_to": str(last)[:10],
+        "sources": sources,
+        "domains": domains,
+        "coverage": measure_coverage(work, tracts),
+        "notes": work.notes | _repairs(work),
+        "out_of_scope": _out_of_scope(work),
+    }
+
+
+def _out_of_scope(work: ImportWork) -> list[dict[str, Any]]:
+    """What was left out because no domain, or none asked for, decides about it."""
+    folder = work.placed / f"domain={judge.OUT_OF_SCOPE}"
+    if not folder.is_dir():
+        return []
+    rows = work.connection.execute(f"""
+SELECT source, coalesce(code_domain, 'no domain'), count(*)
+FROM read_parquet({quoted(str(folder / "*.parquet"))}) GROUP BY ALL ORDER BY ALL""").fetchall()
+    return [{"source": source, "domain": domain, "rows": n} for source, domain, n in rows]
+
+
+def _repairs(work: ImportWork) -> dict[str, dict[str, int]]:
+    """Values that were set to null or moved because they cannot be, by what was wrong."""
+    rows = work.connection.execute("""
+SELECT
+  count(*) FILTER (WHERE closed_at < received_at AND closed_at <> CAST(received_at AS DATE)),
+  count(*) FILTER (WHERE closed_at = CAST(received_at AS DATE) AND closed_at < received_at),
+  count(*) FILTER (WHERE received_at = CAST(received_at AS DATE)),
+  count(*) FILTER (WHERE month(received_at) = 3 AND dayofweek(received_at) = 0
+    AND day(received_at) BETWEEN 8 AND 14 AND hour(received_at) = 2)
+FROM staged WHERE type_key IS NOT NULL""").fetchall()[0]
+    names = (
+        "closed before received, taken as not closed",
+        "closed the same day without a time, taken as closed at once",
+        "received without a time of day",
+        "received in the hour that clocks skip",
+    )
+    return {"repairs": {name: int(n) for name, n in zip(names, rows, strict=True)}}

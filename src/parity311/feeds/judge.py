@@ -1,0 +1,162 @@
+"""Every staged row gets a domain, a tract and an outcome, or a reason why it is set aside.
+
+Nothing is dropped: a row of an agency or domain that was not asked for is counted, every other row
+is either kept or in quarantine under the first reason that applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+import duckdb
+
+from parity311.feeds.locate import rounded
+from parity311.feeds.parsing import COUNTIES, EARLIEST, quoted
+
+OUT_OF_SCOPE = "out_of_scope"
+QUARANTINE = "quarantine"
+APART = (OUT_OF_SCOPE, QUARANTINE)
+
+LOCATION_REASONS = ("coordinates outside the city", "no location", "location not found")
+REASONS = (
+    "no key",
+    "received date unreadable",
+    "received date before any record",
+    "received in the future",
+    "unknown code",
+    "repeated key",
+    "the same complaint in a fuller source",
+    *LOCATION_REASONS,
+)
+"""Why a row is in quarantine; the first that applies."""
+
+KEPT_COLUMNS = (
+    "file, row, source, key, kind, received_at, received_text, borough, community_board, zip, "
+    "longitude, latitude, bbl, bin, building, parent_key, channel, category, severity, tract, "
+    "located_by, is_closed, is_agency_initiated, is_building_wide, is_public_area, is_anonymous, "
+    "equipment_id, is_high_pressure, is_internal, defect_found, lff_45, lff_180, reason"
+)
+"""Columns of a judged row that go on as they are."""
+
+
+def judged_query(
+    *,
+    domains: Sequence[str] | None,
+    keep_unlocated: bool,
+    since: date | None,
+    until: date,
+    matched: bool,
+) -> str:
+    """SQL of every staged row with its verdict.
+
+    ``matched`` says whether rows take something from another source; without, those joins are
+    left out.
+    """
+    return f"""
+WITH rows AS ({_coded_rows(domains, since, matched)}), located AS ({_located_rows(keep_unlocated)})
+SELECT *, CASE
+    WHEN type_key IS NULL THEN NULL
+    WHEN key IS NULL THEN 'no key'
+    WHEN received_at IS NULL THEN 'received date unreadable'
+    WHEN received_at < TIMESTAMP '{EARLIEST}' THEN 'received date before any record'
+    WHEN received_at >= TIMESTAMP '{until}' THEN 'received in the future'
+    WHEN domain IS NULL THEN 'unknown code'
+    WHEN is_out_of_scope THEN NULL
+    WHEN is_loser THEN 'repeated key'
+    WHEN is_superseded THEN 'the same complaint in a fuller source'
+    WHEN tract IS NULL AND longitude IS NOT NULL THEN 'coordinates outside the city'
+    WHEN tract IS NULL AND bbl IS NULL AND bin IS NULL AND address IS NULL THEN 'no location'
+    WHEN tract IS NULL THEN 'location not found'
+  END AS reason
+FROM located"""
+
+
+def _coded_rows(domains: Sequence[str] | None, since: date | None, matched: bool) -> str:
+    """SQL: staged rows with what their codes mean, and what another source knows about them."""
+    scope = ""
+    if domains:
+        scope += f" OR m.domain NOT IN ({', '.join(quoted(domain) for domain in domains)})"
+    if since is not None:
+        scope += f" OR s.received_at < TIMESTAMP '{since}'"
+    taken = ("received_at", "channel", "longitude", "latitude", "bbl")
+    also = {name: f"e.{name}" if matched else "NULL" for name in taken}
+    join = "LEFT JOIN enrichment e ON e.source = s.source AND e.key = s.key" if matched else ""
+    superseded = "s.source = 'sr311' AND s.key IN (FROM superseded)" if matched else "false"
+    return f"""
+  SELECT s.* EXCLUDE (received_at, channel, longitude, latitude, bbl),
+    coalesce({also["received_at"]}, s.received_at) AS received_at,
+    CASE WHEN m.is_agency_initiated THEN 'OTHER' ELSE coalesce({also["channel"]}, s.channel) END
+      AS channel,
+    coalesce(s.longitude, {also["longitude"]}) AS longitude,
+    coalesce(s.latitude, {also["latitude"]}) AS latitude,
+    coalesce(s.bbl, {also["bbl"]}, lots.bbl) AS bbl,
+    m.category, m.domain, coalesce(h.severity, m.severity) AS severity, m.is_agency_initiated,
+    l.row IS NOT NULL AS is_loser, {superseded} AS is_superseded,
+    coalesce(s.type_key IS NULL {scope}, false) AS is_out_of_scope
+  FROM staged s
+  LEFT JOIN type_map m ON m.source = s.source AND m.type_key = s.type_key
+  LEFT JOIN codes_hpd_problem_types h ON h.type = s.severity_key
+  LEFT JOIN losers l ON l.file = s.file AND l.row = s.row
+  LEFT JOIN building_lots lots ON lots.bin = s.bin
+  {join}"""
+
+
+def _located_rows(keep_unlocated: bool) -> str:
+    """SQL: coded rows with their tract and how it was found."""
+    counties = " ".join(f"WHEN {digit} THEN '{code}'" for digit, code in COUNTIES.items())
+    borough = f"'36' || (CASE r.borough {counties} END) || '000000'" if keep_unlocated else "NULL"
+    return f"""
+  SELECT r.*, coalesce(pt.tract, lot.tract, house.tract, street.tract, block.tract, {borough})
+      AS tract,
+    CASE WHEN pt.tract IS NOT NULL AND pt.is_nearest THEN 'nearest'
+      WHEN pt.tract IS NOT NULL THEN 'coordinates' WHEN lot.tract IS NOT NULL THEN 'lot'
+      WHEN house.tract IS NOT NULL THEN 'building' WHEN street.tract IS NOT NULL THEN 'address'
+      WHEN block.tract IS NOT NULL THEN 'block' ELSE 'borough' END AS located_by
+  FROM rows r
+  LEFT JOIN point_tract pt ON pt.longitude = {rounded("r.longitude")}
+    AND pt.latitude = {rounded("r.latitude")}
+  LEFT JOIN lot_places lot ON lot.id = r.bbl
+  LEFT JOIN building_places house ON house.id = r.bin
+  LEFT JOIN address_places street ON street.id = r.address
+  LEFT JOIN block_places block ON block.id = r.bbl // 10000"""
+
+
+def outcome_columns() -> str:
+    """SQL: outcome columns of a judged row ``j`` joined with its outcome ``o``.
+
+    A closing before the complaint is no closing, except a closing date of the same day without a
+    time, and the hour that clocks are set back (first Sunday of November). A visit is dated by the
+    inspection where the source has one, else by the closing, which is the latest it can have been.
+    """
+    night = "month(j.received_at) = 11 AND dayofweek(j.received_at) = 0 AND day(j.received_at) < 8"
+    return f"""
+  CASE WHEN j.closed_at >= j.received_at THEN j.closed_at
+    WHEN j.closed_at = CAST(j.received_at AS DATE) THEN j.received_at
+    WHEN {night} AND j.received_at - j.closed_at <= INTERVAL 1 HOUR THEN j.received_at
+  END AS closed_at,
+  CASE WHEN j.visited_at >= j.received_at THEN j.visited_at
+    WHEN j.visited_at = CAST(j.received_at AS DATE) THEN j.received_at
+  END AS visited_at,
+  o.disposition, o.n_visits AS coded_visits, coalesce(o.is_prior_enforcement, false)
+    AS is_prior_enforcement,
+  coalesce(o.disposition_class, CASE WHEN j.source = 'boiler' THEN
+      CASE WHEN j.defect_found THEN 'violation' WHEN NOT j.defect_found THEN 'no_violation'
+        ELSE 'other' END
+    WHEN coalesce(j.is_closed, j.closed_at IS NOT NULL) THEN 'other' ELSE 'pending' END)
+    AS disposition_class,
+  coalesce(j.is_duplicate, o.disposition_class = 'duplicate') AS is_marked_duplicate"""
+
+
+def write_judged(connection: duckdb.DuckDBPyConnection, query: str, folder: Path) -> None:
+    """Write judged rows into one folder a domain, quarantine and out of scope apart."""
+    columns = ", ".join(f"j.{name}" for name in KEPT_COLUMNS.split(", "))
+    connection.execute(f"""
+COPY (
+  SELECT {columns}, {outcome_columns()}, j.domain AS code_domain,
+    CASE WHEN j.reason IS NOT NULL THEN '{QUARANTINE}' WHEN j.is_out_of_scope
+      THEN '{OUT_OF_SCOPE}' ELSE j.domain END AS domain
+  FROM ({query}) j
+  LEFT JOIN outcome_map o ON o.source = j.source AND o.outcome_key = j.outcome_key
+) TO {quoted(str(folder))} (FORMAT parquet, PARTITION_BY (domain), COMPRESSION snappy)""")

@@ -1,0 +1,103 @@
+"""One import under way: its connection, its inputs, and what it has to tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from parity311.feeds.citymap import CityMap
+from parity311.feeds.formats import COMPLAINT_FORMATS
+from parity311.feeds.inputs import InputGroup
+from parity311.feeds.parsing import quoted
+from parity311.feeds.staging import Unreadable
+
+Report = Callable[[str, float, float], None]
+"""(stage, completed, total): what the import calls to say how far it is."""
+
+MEMORY_LIMIT = "3GB"
+"""What DuckDB may use before it spills to disk; the rest of the process needs about 1 GB."""
+COMPLAINT_KINDS = (*(known.kind for known in COMPLAINT_FORMATS), "mapped")
+FIGURE_KINDS = ("acs_answer", "tract_table", "acs_table", "mapped_tracts")
+"""Files with ACS figures, the best first; only one kind is used."""
+PLACE_KINDS = ("lots", "hpd_violations", "address_years")
+"""Files that know where lots, buildings or addresses are."""
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """What a user can choose."""
+
+    domains: tuple[str, ...] | None = None
+    """Only complaints of these domains; all when not given."""
+    since: date | None = None
+    """Complaints received earlier are out of scope; by default what was fetched says so."""
+    keep_unlocated: bool = False
+    """Keep rows whose tract is not found in a place of their own per borough, income unknown."""
+    memory_limit: str = MEMORY_LIMIT
+    threads: int = 2
+    overwrite: bool = False
+
+
+@dataclass
+class ImportWork:
+    """One import under way."""
+
+    connection: duckdb.DuckDBPyConnection
+    groups: list[InputGroup]
+    aside: Path
+    """The folder being written; renamed when it is whole."""
+    options: ImportOptions
+    report: Report
+    city_map: CityMap | None = None
+    unreadable: dict[str, list[Unreadable]] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    def of_kind(self, *kinds: str) -> list[InputGroup]:
+        """Input groups of these kinds."""
+        return [group for group in self.groups if group.kind in kinds]
+
+    @property
+    def complaint_groups(self) -> list[InputGroup]:
+        """Input groups whose rows become complaints; their order numbers the files."""
+        return self.of_kind(*COMPLAINT_KINDS)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Kinds of complaint files there are."""
+        return tuple(sorted({group.kind for group in self.complaint_groups}))
+
+    @property
+    def since(self) -> date | None:
+        """First day of the complaints that were asked for."""
+        if self.options.since is not None:
+            return self.options.since
+        fetched = [
+            group.provenance["since"] for group in self.groups if "since" in group.provenance
+        ]
+        return date.fromisoformat(min(fetched)) if fetched else None
+
+    @property
+    def stage(self) -> Path:
+        """Folder of files that do not outlive the import."""
+        return self.aside / ".stage"
+
+    @property
+    def placed(self) -> Path:
+        """Judged rows, one folder a domain."""
+        return self.stage / "placed"
+
+
+def connect(stage: Path, options: ImportOptions) -> duckdb.DuckDBPyConnection:
+    """DuckDB with bounded memory that spills into the folder being written."""
+    stage.mkdir(parents=True)
+    connection = duckdb.connect()
+    connection.execute(f"SET memory_limit = {quoted(options.memory_limit)}")
+    connection.execute(f"SET threads = {int(options.threads)}")
+    connection.execute(f"SET temp_directory = {quoted(str(stage / 'spill'))}")
+    connection.execute("SET preserve_insertion_order = true")
+    return connection

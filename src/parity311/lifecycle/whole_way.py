@@ -1,0 +1,266 @@
+"""The whole way of the data in one call: city, correction, learning, comparison, audit, report.
+
+Two versions of the same city are taken through it, because the evidence leaves open how unequally
+people report and how scarce visits are: one where both are strong, one as measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from parity311.audit.cells import AuditInputs, read_inputs
+from parity311.audit.recorded import audit_inputs
+from parity311.audit.stored import store_inputs
+from parity311.city.build import build_city
+from parity311.city.presets import get_preset
+from parity311.domains import all_domains, get_domain
+from parity311.errors import InputError, RecordsError
+from parity311.evaluation.compare import compare_policies
+from parity311.lifecycle.describe import add_city
+from parity311.lifecycle.progress import Report as Progress
+from parity311.lifecycle.whole_way_report import write_report
+from parity311.mdp.contract import Domain
+from parity311.records.store import Records, open_records
+from parity311.reporting.calibration import Calibration, calibrate
+from parity311.runs.store import start_run
+from parity311.training import train, with_equity
+from parity311.training.loop import Trained
+
+SCENARIOS = (("strong", "scarce"), ("measured", "calibrated"))
+"""Participation and capacity of the two cities: where inequality would show, and as measured."""
+
+ESTIMATORS = ("exposure_rate", "as_published", "raw")
+"""Corrections that are set side by side; the first is the one that is used."""
+
+
+@dataclass(frozen=True)
+class WholeWayConfig:
+    """What the whole way depends on."""
+
+    preset: str = "small"
+    """City to build"""
+    seed: int = 7
+    """Seed of the city, the agents and the test episodes"""
+    domains: tuple[str, ...] = ("boiler", "heat")
+    """Domains to take through it"""
+    n_steps: int = 8_000
+    """Updates of each agent"""
+    n_agent_seeds: int = 2
+    """Agents trained for each preference"""
+    n_episodes: int = 64
+    """Test episodes every policy plays, the same for all"""
+    n_independent_episodes: int = 256
+    """The same where steps are independent, episodes short and cheap"""
+    equity_weight: float = 0.5
+    """α₃ of the agents that are paid for coverage"""
+
+
+@dataclass(frozen=True)
+class DomainResult:
+    """What one domain in one city gave."""
+
+    domain: Domain
+    participation: str
+    capacity: str
+    observation_set: str
+    policies: list[dict[str, Any]]
+    denominators: list[dict[str, Any]]
+    audit: dict[str, Any]
+    audit_inputs: AuditInputs
+    curve: list[dict[str, Any]]
+    assumptions: str
+
+    @property
+    def name(self) -> str:
+        """Name of its tables and pictures."""
+        return f"{self.domain.slug}-{self.participation}".replace("_", "-")
+
+
+def run_whole_way(
+    config: WholeWayConfig, *, runs: Path, cities: Path, progress: Progress
+) -> dict[str, Any]:
+    """Take the domains through every scenario and write the run; returns what was found."""
+    domains = [get_playable(slug) for slug in config.domains]
+    get_preset(config.preset)
+    with start_run(runs, "run", asdict(config)) as run:
+        run.set_seeds(city=config.seed, agents=config.n_agent_seeds)
+        results = []
+        for participation, capacity in SCENARIOS:
+            with run.stage(f"city, {participation} and {capacity}"):
+                records = ensure_city(config, participation, capacity, cities, progress)
+            add_city(run, records)
+            for domain in domains:
+                with run.stage(f"{domain.slug}, {participation} and {capacity}"):
+                    results.append(take_domain(domain, records, config, progress))
+        comparisons = [as_comparison(result) for result in results]
+        run.add_metrics({"comparisons": comparisons})
+        store_inputs(run, [result.audit_inputs for result in results])
+        write_report(run, results)
+    return {
+        "run": run.id,
+        "report": str(run.final_path / "report.html"),
+        "config": asdict(config),
+        "comparisons": comparisons,
+    }
+
+
+def get_playable(slug: str) -> Domain:
+    """A domain with a decision process, or an error that names those that have one."""
+    domain = get_domain(slug)
+    if not domain.is_playable:
+        names = [name for name, other in all_domains().items() if other.is_playable]
+        raise InputError(
+            f"Domain {slug!r} has no decision process yet; choose among {', '.join(names)}."
+        )
+    return domain
+
+
+def ensure_city(
+    config: WholeWayConfig, participation: str, capacity: str, cities: Path, progress: Progress
+) -> Records:
+    """Open the city of this configuration, building it first where it is not there or not whole."""
+    folder = cities / f"{config.preset}-{config.seed}-{participation}-{capacity}"
+    try:
+        return open_records(folder)
+    except RecordsError:
+        build_city(
+            tuple(domain.process for domain in all_domains().values()),
+            preset=config.preset,
+            seed=config.seed,
+            participation=participation,
+            capacity=capacity,
+            out=folder,
+            overwrite=True,
+            progress=lambda stage, so_far, total: progress(
+                f"city ({participation}, {capacity}): {stage}", so_far, total
+            ),
+        )
+        return open_records(folder)
+
+
+def take_domain(
+    domain: Domain, records: Records, config: WholeWayConfig, progress: Progress
+) -> DomainResult:
+    """Correct, estimate, train, compare and audit one domain in one city.
+
+    The last year is for testing; everything before it is what the agency may learn from.
+    """
+    scenario = records.manifest
+    participation, capacity = scenario["participation"], scenario["capacity"]
+    label = f"{domain.slug} ({participation}, {capacity})"
+    date_from, date_to = records.window
+    test_from = date(date_to.year - 1, date_to.month, date_to.day)
+    calibrations = {}
+    for number, estimator in enumerate(ESTIMATORS):
+        calibrations[estimator] = calibrate(
+            records, domain.slug, date_from=date_from, date_to=test_from, estimator=estimator
+        )
+        progress(f"{label}: correction", number + 1, len(ESTIMATORS))
+    calibration = calibrations[ESTIMATORS[0]]
+    estimated = domain.estimate(records, calibration, test_from)
+    true = domain.truth(records.folder, test_from)
+    trained = _train(domain, estimated, config, label, progress)
+    policies = compare_policies(
+        trained.harness,
+        estimated,
+        true,
+        [trained],
+        n_episodes=(
+            config.n_episodes if domain.play.cases is None else config.n_independent_episodes
+        ),
+        key=jax.random.key(config.seed),
+        preference=domain.preference,
+    )
+    progress(f"{label}: comparison", 1, 1)
+    later = calibrate(records, domain.slug, date_from=test_from, date_to=date_to)
+    draws = later.estimate.area_draws(np.random.default_rng(config.seed))
+    inputs = read_inputs(
+        records, domain.slug, date_from=test_from, date_to=date_to, incident_draws=draws
+    )
+    inputs = replace(inputs, setting=f"{participation} participation, {capacity} capacity")
+    progress(f"{label}: audit", 1, 1)
+    return DomainResult(
+        domain=domain,
+        participation=participation,
+        capacity=capacity,
+        observation_set=domain.default_observation_set,
+        policies=policies,
+        denominators=_denominator_rows(calibrations),
+        audit=audit_inputs(inputs),
+        audit_inputs=inputs,
+        curve=_curve_rows(trained),
+        assumptions=calibration.assumptions,
+    )
+
+
+def _train(
+    domain: Domain, estimated: Any, config: WholeWayConfig, label: str, progress: Progress
+) -> Trained:
+    plain = domain.preference
+    return train(
+        domain,
+        estimated,
+        "dqn",
+        [plain, with_equity(plain, config.equity_weight)],
+        [config.seed + number for number in range(config.n_agent_seeds)],
+        config.n_steps,
+        progress=lambda so_far, total, _: progress(f"{label}: training", so_far, total),
+    )
+
+
+def _denominator_rows(calibrations: dict[str, Calibration]) -> list[dict[str, Any]]:
+    """Estimated incidents per four weeks, by estimator and stratum."""
+    rows = []
+    for name, found in calibrations.items():
+        for index, stratum in enumerate(found.strata):
+            rows.append(
+                {
+                    "estimator": name,
+                    "stratum": stratum,
+                    "incidents_per_28_days": float(found.denominators[index]),
+                    "lower": float(found.intervals[index, 0]),
+                    "upper": float(found.intervals[index, 1]),
+                    "complaints_per_28_days": float(found.complaints[index]),
+                }
+            )
+    return rows
+
+
+def _curve_rows(trained: Trained) -> list[dict[str, Any]]:
+    """Learning curve of every agent, one row a block."""
+    rows = []
+    for entry in trained.curve:
+        for index in range(trained.n_agents):
+            rows.append(
+                {
+                    "steps": int(entry["steps"]),
+                    "equity_weight": float(trained.preferences[index, 2]),
+                    "seed": int(trained.seeds[index]),
+                    **{
+                        name: float(values[index])
+                        for name, values in entry.items()
+                        if name != "steps"
+                    },
+                }
+            )
+    return rows
+
+
+def as_comparison(result: DomainResult) -> dict[str, Any]:
+    """A domain's result as plain numbers, for JSON."""
+    return {
+        "domain": result.domain.slug,
+        "participation": result.participation,
+        "capacity": result.capacity,
+        "observation_set": result.observation_set,
+        "policies": result.policies,
+        "reporting": result.denominators,
+        "audit": result.audit,
+        "assumptions": result.assumptions,
+    }

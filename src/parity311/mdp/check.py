@@ -1,0 +1,181 @@
+"""Check that a domain keeps the contract: what a newcomer runs on the thirteenth domain.
+
+Each check looks at what the functions return, not at how they are written; the list of problems
+is empty for a sound domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from parity311.mdp.contract import EQUITY, N_REWARDS, N_STRATA, Domain, Transition
+from parity311.mdp.harness import Harness
+
+N_EPISODES = 3
+"""Episodes of random actions a domain is tried for, each a little longer than its time limit."""
+
+
+def check_domain(domain: Domain, params: Any = None) -> list[str]:
+    """Problems of a domain's decision process, in plain words; an empty list is what you want."""
+    given = domain.play.example() if params is None else params
+    problems = check_declaration(domain) + check_shapes(domain, given)
+    if problems:
+        return problems
+    observations, moved = play_at_random(domain, given)
+    problems += check_values(observations, moved)
+    problems += check_time(domain, np.asarray(moved.terminated))
+    return problems + check_keys(domain, given) + check_tracing(domain)
+
+
+def check_declaration(domain: Domain) -> list[str]:
+    """Names that do not fit together."""
+    problems = []
+    for name, features in domain.observation_sets.items():
+        missing = [feature for feature in features if feature not in domain.observation_names]
+        if missing:
+            problems.append(f"observation set {name!r} names {missing}, which are not observed")
+    if "published" not in domain.observation_sets:
+        problems.append("there is no observation set 'published'")
+    if domain.default_observation_set not in domain.observation_sets:
+        problems.append(f"the default set {domain.default_observation_set!r} does not exist")
+    unknown = [name for name in domain.geographic_features if name not in domain.observation_names]
+    if unknown:
+        problems.append(f"geographic features {unknown} are not observed")
+    if not any(action.escalates for action in domain.actions):
+        problems.append("no action escalates")
+    if domain.max_steps < 1:
+        problems.append("max_steps is not positive")
+    if not np.isclose(sum(domain.preference), 1.0) or domain.preference[EQUITY] != 0.0:
+        problems.append("the preference does not sum to 1 without equity")
+    return problems
+
+
+def _first_step(domain: Domain, params: Any) -> tuple[Any, Transition]:
+    play = domain.play
+    state = play.initial_state(jax.random.key(0), params)
+    prices = jnp.zeros(N_STRATA)
+    return state, play.transition(jax.random.key(1), params, state, jnp.int32(0), prices)
+
+
+def check_shapes(domain: Domain, params: Any) -> list[str]:
+    """Shapes and types of what the functions return."""
+    state, moved = jax.eval_shape(lambda: _first_step(domain, params))
+    seen = jax.eval_shape(lambda: domain.play.observe(params, _first_step(domain, params)[0]))
+    wanted = [
+        ("observation", seen, (len(domain.observation_names),), jnp.float32),
+        ("reward", moved.reward, (N_REWARDS,), jnp.float32),
+        ("published reward", moved.tally.published_reward, (N_REWARDS,), jnp.float32),
+        ("terminated", moved.terminated, (), jnp.bool_),
+        ("credit", moved.credit, (N_STRATA,), jnp.float32),
+        ("outcomes", moved.tally.outcomes, (len(domain.outcome_names),), jnp.float32),
+        ("hours", moved.tally.hours, (), jnp.float32),
+    ]
+    by_stratum = ("correct", "counted", "actionable", "incidents", "reported_actionable")
+    for name in (*by_stratum, "complaints", "visits"):
+        wanted.append((name, getattr(moved.tally, name), (N_STRATA,), jnp.float32))
+    problems = [
+        f"{name} is {value.dtype}{list(value.shape)}, not {np.dtype(kind)}{list(shape)}"
+        for name, value, shape, kind in wanted
+        if value.shape != shape or value.dtype != kind
+    ]
+    before = jax.tree.map(lambda x: (x.shape, x.dtype), state)
+    after = jax.tree.map(lambda x: (x.shape, x.dtype), moved.state)
+    if before != after:
+        problems.append("a step changes the shape or type of the state")
+    return problems
+
+
+def play_at_random(domain: Domain, params: Any) -> tuple[np.ndarray, Transition]:
+    """Observations and transitions of random actions, (episodes, steps, ...), no harness."""
+    play = domain.play
+
+    def body(state: Any, key: jax.Array) -> tuple[Any, tuple[jax.Array, Transition]]:
+        key_action, key_move = jax.random.split(key)
+        action = jax.random.randint(key_action, (), 0, len(domain.actions))
+        moved = play.transition(key_move, params, state, action, jnp.zeros(N_STRATA))
+        return moved.state, (play.observe(params, moved.state), moved._replace(state=()))
+
+    def episode(key: jax.Array) -> tuple[jax.Array, Transition]:
+        key_start, key_steps = jax.random.split(key)
+        start = play.initial_state(key_start, params)
+        keys = jax.random.split(key_steps, domain.max_steps + 2)
+        return jax.lax.scan(body, start, keys)[1]
+
+    played = jax.jit(jax.vmap(episode))(jax.random.split(jax.random.key(0), N_EPISODES))
+    return jax.tree.map(np.asarray, played)
+
+
+def check_values(observations: np.ndarray, moved: Transition) -> list[str]:
+    """Numbers that are not numbers, counts that cannot be, and equity paid by the domain."""
+    problems = []
+    for name, values in (
+        ("observation", observations),
+        ("reward", moved.reward),
+        ("published reward", moved.tally.published_reward),
+        ("credit", moved.credit),
+    ):
+        if not np.isfinite(values).all():
+            problems.append(f"{name} is not finite in some of {values.size} random values")
+    for name, values in moved.tally._asdict().items():
+        if name != "published_reward" and (values < 0).any():
+            problems.append(f"{name} is negative")
+    if (moved.tally.correct > moved.tally.visits + 1e-6).any():
+        problems.append("there are more correct escalations than visits")
+    if np.nan_to_num(moved.reward)[..., EQUITY].any():
+        problems.append("the domain fills in the equity component, the harness's business")
+    return problems
+
+
+def check_time(domain: Domain, terminated: np.ndarray) -> list[str]:
+    """Whether the domain ends episodes by the clock, which is the harness's business."""
+    first = np.where(terminated.any(axis=1), terminated.argmax(axis=1) + 1, 0)
+    if (first > 0).all() and len(set(first.tolist())) == 1 and first[0] >= domain.max_steps - 1:
+        return [f"terminated is set by the clock, after {first[0]} steps in every episode"]
+    return []
+
+
+def check_keys(domain: Domain, params: Any) -> list[str]:
+    """Whether a random key is used twice."""
+    try:
+        with jax.debug_key_reuse(True):
+            jax.jit(lambda: _first_step(domain, params))()
+    except jax.errors.KeyReuseError as error:
+        return [f"a random key is used twice: {str(error).splitlines()[0]}"]
+    return []
+
+
+def check_tracing(domain: Domain) -> list[str]:
+    """Whether params made again in the same shapes compile the step again."""
+    n_traces = 0
+
+    def step(given: Any) -> Any:
+        nonlocal n_traces
+        n_traces += 1
+        return domain.play.initial_state(jax.random.key(0), given)
+
+    compiled: Callable[[Any], Any] = jax.jit(step)
+    for _ in range(2):
+        compiled(domain.play.example())
+    return [] if n_traces == 1 else [f"the same shapes are traced {n_traces} times"]
+
+
+def check_harness(harness: Harness, params: Any = None) -> list[str]:
+    """Problems of a domain in its harness: truncation, reset, and what a policy sees."""
+    given = harness.domain.play.example() if params is None else params
+    equity = harness.equity_params(given)
+    running, observation = jax.jit(harness.reset)(jax.random.key(0), given, equity)
+    problems = []
+    if observation.shape != (harness.n_features,):
+        problems.append(f"the policy sees {observation.shape}, not ({harness.n_features},)")
+    last = running._replace(n_steps=jnp.int32(harness.horizon - 1))
+    moved = jax.jit(harness.step)(jax.random.key(1), given, equity, last, jnp.int32(0))
+    if not bool(moved.truncated | moved.terminated):
+        problems.append(f"the episode goes on after {harness.horizon} steps")
+    if int(moved.running.n_steps) != 0:
+        problems.append("the clock is not reset with the episode")
+    return problems

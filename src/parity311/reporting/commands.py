@@ -1,0 +1,159 @@
+"""`parity311 reporting`: parse, call, print. Nothing heavy is imported before a command runs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    help="From complaints to estimated incidents, with intervals.", no_args_is_help=True
+)
+
+Records = Annotated[Path | None, typer.Option(help="Folder of records (a city or an import).")]
+OwnCsv = Annotated[
+    Path | None,
+    typer.Option("--csv", help="Your own reports: incident_id, reported_at, area, ended_at, …"),
+]
+Domain = Annotated[str, typer.Option(help="Domain of the records.")]
+LifetimeText = Annotated[
+    str, typer.Option("--lifetime", help="estimated, exponential:DAYS or fixed:DAYS.")
+]
+StrataKind = Annotated[str, typer.Option(help="income5, income2, race or majority.")]
+Window = Annotated[str, typer.Option(help="Length of a window, e.g. 28d or 4w.")]
+Day = datetime | None
+From = Annotated[Day, typer.Option("--from", formats=["%Y-%m-%d"], help="First day.")]
+To = Annotated[Day, typer.Option("--to", formats=["%Y-%m-%d"], help="Day after the last.")]
+Runs = Annotated[Path, typer.Option("--runs", help="Folder that runs are written to.")]
+Draws = Annotated[int, typer.Option("--draws", help="Joint draws behind every interval.", min=2)]
+Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
+
+
+@app.command("estimate")
+def estimate_command(
+    records: Records = None,
+    csv: OwnCsv = None,
+    domain: Domain = "heat",
+    estimator: Annotated[str, typer.Option(help="Which estimator to use.")] = "exposure_rate",
+    lifetime: LifetimeText = "estimated",
+    window: Window = "28d",
+    strata: StrataKind = "income5",
+    date_from: From = None,
+    date_to: To = None,
+    draws: Draws = 200,
+    seed: Seed = 0,
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Estimate incidents per tract, window and stratum, with intervals and pictures."""
+    from parity311.reporting.tasks import run_estimate
+
+    config = _config(
+        records, csv, domain, estimator, lifetime, window, strata, date_from, date_to, draws, seed
+    )
+    result = run_estimate(config, runs)
+    if as_json:
+        _print_json(result)
+        return
+    from parity311.reporting.printing import print_estimate
+
+    print_estimate(result)
+
+
+@app.command("compare")
+def compare_command(
+    records: Records = None,
+    csv: OwnCsv = None,
+    domain: Domain = "heat",
+    lifetime: LifetimeText = "estimated",
+    window: Window = "28d",
+    strata: StrataKind = "income5",
+    date_from: From = None,
+    date_to: To = None,
+    draws: Draws = 200,
+    seed: Seed = 0,
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Run every estimator on the same reports and say how far apart they are."""
+    from parity311.reporting.tasks import run_compare
+
+    config = _config(
+        records, csv, domain, "raw", lifetime, window, strata, date_from, date_to, draws, seed
+    )
+    result = run_compare(config, runs)
+    if as_json:
+        _print_json(result)
+        return
+    from parity311.reporting.printing import print_comparison
+
+    print_comparison(result)
+
+
+@app.command("validate")
+def validate_command(
+    city: Annotated[Path, typer.Option(help="Folder of a synthetic city.")],
+    domain: Domain = "heat",
+    scenarios: Annotated[
+        bool, typer.Option(help="Also score the default under changed assumptions.")
+    ] = True,
+    seed: Seed = 0,
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Score every estimator against the truth of a synthetic city."""
+    from parity311.reporting.tasks import run_validate
+
+    result = run_validate(city, domain, runs, scenarios=scenarios, seed=seed)
+    if as_json:
+        _print_json(result)
+        return
+    from parity311.reporting.printing import print_validation
+
+    print_validation(result)
+
+
+def _config(
+    records: Path | None,
+    csv: Path | None,
+    domain: str,
+    estimator: str,
+    lifetime: str,
+    window: str,
+    strata: str,
+    date_from: datetime | None,
+    date_to: datetime | None,
+    draws: int,
+    seed: int,
+) -> Any:
+    from parity311.errors import unknown_name
+    from parity311.reporting.estimate import ESTIMATORS
+    from parity311.reporting.strata import STRATA
+    from parity311.reporting.tasks import EstimateConfig, parse_window
+
+    if estimator not in ESTIMATORS:
+        raise unknown_name("estimator", estimator, ESTIMATORS)
+    if strata not in STRATA:
+        raise unknown_name("strata", strata, STRATA)
+    return EstimateConfig(
+        records=records,
+        csv=csv,
+        domain=domain,
+        estimator=estimator,
+        lifetime=lifetime,
+        window_days=parse_window(window),
+        strata=strata,
+        date_from=date_from.date() if date_from else None,
+        date_to=date_to.date() if date_to else None,
+        n_draws=draws,
+        seed=seed,
+    )
+
+
+def _print_json(value: Any) -> None:
+    from parity311.runs.strict_json import to_json
+
+    typer.echo(to_json(value), nl=False)

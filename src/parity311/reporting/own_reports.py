@@ -1,0 +1,253 @@
+"""Reports from a user's own CSV: one row per report, no city needed.
+
+Columns: ``incident_id``, ``reported_at``, ``area``; optional ``ended_at`` (closing or inspection,
+whichever came first), ``opened_at`` (when the incident began, where known), ``report_id``,
+``category``, ``households`` and ``income_quintile`` of the area; every other column is a numeric
+covariate of the area.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from parity311.errors import InputError, RecordsError
+from parity311.reporting.areas import Areas
+from parity311.reporting.table import (
+    MAX_EXPOSURE_DAYS,
+    WINDOW_DAYS,
+    ReportTable,
+    count_windows,
+    group_patterns,
+)
+
+REQUIRED = ("incident_id", "reported_at", "area")
+TIMES = ("reported_at", "ended_at", "opened_at")
+KNOWN = (*REQUIRED, "ended_at", "opened_at", "report_id", "category")
+FIRST_DAY = date(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class OwnReports:
+    """A checked CSV as arrays over its rows."""
+
+    incident: np.ndarray
+    area: np.ndarray
+    category: np.ndarray
+    reported_day: np.ndarray
+    """Days since 1970."""
+    ended_day: np.ndarray
+    """NaN where not given."""
+    opened_day: np.ndarray
+    report: np.ndarray | None
+    covariates: dict[str, np.ndarray]
+
+
+def read_own_reports(path: Path) -> OwnReports:
+    """Read and check a CSV; an error names row (the header is row 1) and column."""
+    if not path.is_file():
+        raise RecordsError(f"There is no file {path}; give the path of a CSV of reports.")
+    try:
+        with duckdb.connect() as connection:
+            source = str(path).replace("'", "''")
+            rows = connection.sql(
+                f"SELECT * FROM read_csv('{source}', all_varchar = true, header = true)"
+            ).to_arrow_table()
+    except duckdb.Error as error:
+        raise RecordsError(
+            f"{path} cannot be read as CSV ({str(error).splitlines()[0]}); write one header row "
+            "and one row per report, separated by commas."
+        ) from error
+    missing = [name for name in REQUIRED if name not in rows.column_names]
+    if missing:
+        raise RecordsError(
+            f"{path} has no column {missing[0]!r}; it has {', '.join(rows.column_names)}, and "
+            f"needs {', '.join(REQUIRED)}. Rename or add it."
+        )
+    if rows.num_rows == 0:
+        raise RecordsError(f"{path} has a header and no rows; give at least one report.")
+    for name in ("incident_id", "area"):
+        _refuse(path, name, rows[name], _is_empty(rows[name]), "may not be empty")
+    days = {name: _read_days(path, rows, name) for name in TIMES}
+    n = rows.num_rows
+    return OwnReports(
+        incident=_texts(rows["incident_id"]),
+        area=_texts(rows["area"]),
+        category=_texts(rows["category"]) if "category" in rows.column_names else np.full(n, ""),
+        reported_day=days["reported_at"],
+        ended_day=days["ended_at"],
+        opened_day=days["opened_at"],
+        report=_texts(rows["report_id"]) if "report_id" in rows.column_names else None,
+        covariates={
+            name: _read_numbers(path, rows, name) for name in rows.column_names if name not in KNOWN
+        },
+    )
+
+
+def _texts(column: pa.ChunkedArray) -> np.ndarray:
+    return np.array([value or "" for value in column.to_pylist()], dtype=str)
+
+
+def _is_empty(column: pa.ChunkedArray) -> np.ndarray:
+    return np.array([not (value or "").strip() for value in column.to_pylist()])
+
+
+def _refuse(path: Path, name: str, column: pa.ChunkedArray, bad: np.ndarray, allowed: str) -> None:
+    found = np.flatnonzero(bad)
+    if len(found):
+        row = int(found[0])
+        raise RecordsError(
+            f"{path}, row {row + 2}, column {name!r}: {column[row].as_py()!r} is not allowed, "
+            f"{allowed} ({len(found)} such rows). Correct the rows or leave them out."
+        )
+
+
+def _read_days(path: Path, rows: pa.Table, name: str) -> np.ndarray:
+    """Days since 1970 of a column of times; NaN where empty or where there is no such column."""
+    if name not in rows.column_names:
+        return np.full(rows.num_rows, np.nan)
+    with duckdb.connect() as connection:
+        connection.register("given", rows.select([name]))
+        days = connection.sql(
+            f'SELECT epoch(TRY_CAST("{name}" AS TIMESTAMP)) / 86400.0 AS day FROM given'
+        ).fetchnumpy()["day"]
+    days = np.ma.filled(np.ma.asarray(days, dtype=np.float64), np.nan)
+    empty = _is_empty(rows[name])
+    bad = np.isnan(days) & (~empty if name != "reported_at" else np.ones(len(days), dtype=bool))
+    _refuse(path, name, rows[name], bad, "expected a time like 2025-03-01 14:30")
+    return days
+
+
+def _read_numbers(path: Path, rows: pa.Table, name: str) -> np.ndarray:
+    values = np.full(rows.num_rows, np.nan)
+    bad = np.zeros(rows.num_rows, dtype=bool)
+    for row, value in enumerate(rows[name].to_pylist()):
+        if value is None or not value.strip():
+            continue
+        try:
+            values[row] = float(value)
+        except ValueError:
+            bad[row] = True
+    _refuse(path, name, rows[name], bad, "expected a number (covariate of the area)")
+    return values
+
+
+def reports_from_own(
+    own: OwnReports,
+    *,
+    date_from: date | None = None,
+    date_to: date | None = None,
+    max_exposure_days: float = MAX_EXPOSURE_DAYS,
+    window_days: int = WINDOW_DAYS,
+) -> tuple[ReportTable, Areas]:
+    """Build the table and the areas of a user's own reports.
+
+    Every area of the file has a row. Repeated request ids count once; reports before their
+    incident opened are left out; an incident that ended before its first report keeps its place
+    among the reported ones and says nothing about the rate. Each of these is counted in
+    ``left_out``.
+    """
+    keep, left_out = _usable(own)
+    date_from = date_from or FIRST_DAY + timedelta(days=int(own.reported_day[keep].min()))
+    date_to = date_to or FIRST_DAY + timedelta(days=int(own.reported_day[keep].max()) + 1)
+    n_windows = count_windows(date_from, date_to, window_days)
+    start, stop = ((day - FIRST_DAY).days for day in (date_from, date_to))
+    names, area_of_row = np.unique(own.area, return_inverse=True)
+    keep &= own.reported_day < stop
+    left_out["after the last date"] = int((own.reported_day >= stop).sum())
+    rows = np.flatnonzero(keep)
+    rows = rows[np.lexsort((own.reported_day[rows], own.incident[rows]))]
+    if len(rows) == 0:
+        raise InputError(f"No report lies before {date_to}; choose later dates.")
+    incident = np.unique(own.incident[rows], return_inverse=True)[1]
+    heads = np.flatnonzero(np.diff(incident, prepend=-1))
+    opens = own.reported_day[rows[heads]]
+    ended = np.fmin.reduceat(own.ended_day[rows], heads)
+    closes = np.fmin(np.fmin(ended, opens + max_exposure_days), stop)
+    closes = np.maximum(closes, opens)
+    left_out["ended before the first report: not used for the rate"] = int((ended < opens).sum())
+    day = own.reported_day[rows]
+    within = day <= closes[incident]
+    n_further = np.bincount(incident, within, minlength=len(heads)) - 1
+    last = np.maximum.reduceat(np.where(within, day, -np.inf), heads)
+    inside = opens >= start
+    left_out["first reported before the first date"] = int((~inside).sum())
+    patterns, pattern = group_patterns(own.category[rows[heads]][inside])
+    shape = (len(names), n_windows)
+    in_dates = day >= start
+    window = ((day - start) // window_days).astype(np.int64)
+    n_reports, n_duplicates = np.zeros(shape), np.zeros(shape)
+    is_first = np.zeros(len(rows), dtype=bool)
+    is_first[heads] = True
+    place = (area_of_row[rows][in_dates], window[in_dates])
+    np.add.at(n_reports, place, 1.0)
+    np.add.at(n_duplicates, place, (~is_first)[in_dates].astype(np.float64))
+    table = ReportTable(
+        area=area_of_row[rows[heads]][inside],
+        first_report_day=(opens - start)[inside],
+        n_further=np.maximum(n_further, 0)[inside].astype(np.int64),
+        last_delay_days=np.maximum(last - opens, 0.0)[inside],
+        exposure_days=(closes - opens)[inside],
+        found_ended=np.zeros(int(inside.sum()), dtype=bool),
+        called_until_days=(closes - opens)[inside],
+        pattern=pattern,
+        patterns=patterns,
+        weight=np.ones(int(inside.sum())),
+        count_sd=np.zeros(len(names)),
+        n_reports=n_reports,
+        n_duplicates=n_duplicates,
+        date_from=date_from,
+        date_to=date_to,
+        window_days=window_days,
+        left_out={reason: n for reason, n in left_out.items() if n},
+    )
+    return table, _areas_of(own, names, area_of_row)
+
+
+def _usable(own: OwnReports) -> tuple[np.ndarray, dict[str, int]]:
+    """Rows to use, and how many are not by reason."""
+    keep = np.ones(len(own.incident), dtype=bool)
+    left_out = {}
+    if own.report is not None:
+        first = np.unique(own.report, return_index=True)[1]
+        repeated = np.ones(len(keep), dtype=bool)
+        repeated[first] = False
+        repeated &= own.report != ""
+        left_out["request id repeated"] = int(repeated.sum())
+        keep &= ~repeated
+    early = own.reported_day < own.opened_day
+    left_out["reported before the incident opened"] = int((early & keep).sum())
+    keep &= ~early
+    if not keep.any():
+        raise InputError(
+            "Every row is a repeated request or a report before its incident opened; correct "
+            "report_id or opened_at."
+        )
+    return keep, left_out
+
+
+def _areas_of(own: OwnReports, names: np.ndarray, area_of_row: np.ndarray) -> Areas:
+    """Areas with the mean of every covariate over their rows."""
+
+    def mean(values: np.ndarray) -> np.ndarray:
+        known = np.isfinite(values)
+        total = np.bincount(area_of_row[known], values[known], minlength=len(names))
+        count = np.bincount(area_of_row[known], minlength=len(names))
+        return np.divide(total, count, out=np.full(len(names), np.nan), where=count > 0)
+
+    covariates = {name: mean(values) for name, values in own.covariates.items()}
+    households = covariates.pop("households", np.ones(len(names)))
+    quintile = covariates.pop("income_quintile", np.zeros(len(names)))
+    return Areas(
+        geoid=names.astype(object),
+        borough=np.full(len(names), "", dtype=object),
+        households=np.nan_to_num(households, nan=1.0),
+        income_quintile=np.clip(np.nan_to_num(np.round(quintile)), 0, 5).astype(np.int64),
+        covariates=covariates,
+        edges=np.zeros((0, 2), dtype=np.int64),
+    )

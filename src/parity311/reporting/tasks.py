@@ -1,0 +1,266 @@
+"""What the commands do: read, estimate, compare or validate, and write a run with its pictures."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parity311.errors import EstimationError, InputError
+from parity311.records.store import open_records
+from parity311.reporting import pages
+from parity311.reporting.areas import Areas, areas_from_records
+from parity311.reporting.estimate import ESTIMATORS, estimate
+from parity311.reporting.filings import estimate_filings, holds_filings
+from parity311.reporting.incidents import Estimate
+from parity311.reporting.lifetimes import Lifetime, parse_lifetime
+from parity311.reporting.own_reports import read_own_reports, reports_from_own
+from parity311.reporting.sensitivity import Band, lifetime_band
+from parity311.reporting.settings import N_DRAWS, Settings
+from parity311.reporting.strata import StrataTotals, stratify, total_by_stratum
+from parity311.reporting.table import WINDOW_DAYS, ReportTable, reports_from_records
+from parity311.runs.store import start_run
+
+
+@dataclass(frozen=True)
+class EstimateConfig:
+    """What an estimate is made from, resolved."""
+
+    records: Path | None = None
+    """Folder of records."""
+    csv: Path | None = None
+    """A CSV of reports instead."""
+    domain: str = "heat"
+    estimator: str = "exposure_rate"
+    lifetime: str = "estimated"
+    """estimated, exponential:DAYS or fixed:DAYS."""
+    window_days: int = WINDOW_DAYS
+    strata: str = "income5"
+    date_from: date | None = None
+    date_to: date | None = None
+    n_draws: int = N_DRAWS
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Source:
+    """Reports and areas, read from wherever they are."""
+
+    table: ReportTable
+    areas: Areas
+    name: str
+    fingerprint: str
+    is_synthetic: bool
+
+
+def parse_window(text: str) -> int:
+    """Read a window like ``28d`` or ``4w``."""
+    units = {"d": 1, "w": 7}
+    number, unit = text.strip()[:-1], text.strip()[-1:]
+    if unit not in units or not number.isdigit() or int(number) < 1:
+        raise InputError(
+            f"The window {text!r} is not a length; write days or weeks, e.g. 28d or 4w."
+        )
+    return int(number) * units[unit]
+
+
+def read_source(config: EstimateConfig) -> Source:
+    """Read the reports of a records folder or of a CSV."""
+    if (config.records is None) == (config.csv is None):
+        raise InputError("Give either --records FOLDER or --csv FILE, one of them and not both.")
+    if config.csv is not None:
+        own = read_own_reports(config.csv)
+        table, areas = reports_from_own(
+            own,
+            date_from=config.date_from,
+            date_to=config.date_to,
+            window_days=config.window_days,
+        )
+        return Source(table, areas, config.csv.name, pages.hash_file(config.csv), False)
+    assert config.records is not None
+    records = open_records(config.records)
+    areas = areas_from_records(records)
+    table = reports_from_records(
+        records,
+        config.domain,
+        areas,
+        date_from=config.date_from,
+        date_to=config.date_to,
+        window_days=config.window_days,
+    )
+    is_synthetic = records.manifest.get("kind") == "city"
+    return Source(table, areas, records.folder.name, records.fingerprint, is_synthetic)
+
+
+def make_estimate(config: EstimateConfig, source: Source, lifetime: Lifetime) -> Estimate:
+    """Run the estimator; mandatory filings have their own unless the paper's is asked for."""
+    settings = Settings(lifetime, n_draws=config.n_draws, seed=config.seed)
+    if config.records is not None and config.estimator not in ("as_published", "raw"):
+        records = open_records(config.records)
+        if holds_filings(records, config.domain):
+            return estimate_filings(records, config.domain, source.table, source.areas, settings)
+    return estimate(
+        source.table,
+        source.areas,
+        estimator=config.estimator,
+        lifetime=lifetime,
+        n_draws=config.n_draws,
+        seed=config.seed,
+    )
+
+
+def run_estimate(config: EstimateConfig, runs: Path) -> dict[str, Any]:
+    """Estimate incidents per tract, window and stratum; write tables, pictures and a page."""
+    lifetime = parse_lifetime(config.lifetime)
+    source = read_source(config)
+    strata = stratify(source.areas, config.strata)
+    with start_run(runs, "reporting estimate", asdict(config)) as run:
+        run.add_data(source.name, source.fingerprint, is_synthetic=source.is_synthetic)
+        run.set_seeds(draws=config.seed)
+        with run.stage("estimate"):
+            found = make_estimate(config, source, lifetime)
+            totals = total_by_stratum(found, strata, np.random.default_rng(config.seed))
+        band: Band | None = None
+        if "mean_lifetime_days" in found.details:
+            with run.stage("sensitivity"):
+                settings = Settings(lifetime, n_draws=config.n_draws, seed=config.seed)
+                band = lifetime_band(source.table, source.areas, strata, found, settings)
+        result = describe_estimate(source, found, totals, band)
+        run.add_metrics(result)
+        pages.write_estimate(run, source.areas, source.table, found, totals, band)
+    return {"run": run.id, "report": str(run.final_path / "report.html"), **result}
+
+
+def describe_estimate(
+    source: Source, found: Estimate, totals: StrataTotals, band: Band | None
+) -> dict[str, Any]:
+    """The figures of an estimate."""
+    per = totals.per_28_days
+    lower, upper = np.percentile(totals.draws_per_28_days, (5, 95), axis=0)
+    reported = source.table.incidents_by_window().sum(axis=1)
+    rows = []
+    for place, name in enumerate(totals.strata.names):
+        member = totals.strata.of_area == place
+        row = {
+            "stratum": name,
+            "n_areas": int(member.sum()),
+            "complaints": float(source.table.n_reports[member].sum() / totals.windows_28d),
+            "reported_incidents": float(reported[member].sum() / totals.windows_28d),
+            "estimated_incidents": float(per[place]),
+            "lower": float(lower[place]),
+            "upper": float(upper[place]),
+        }
+        if band is not None:
+            row["band_lower"] = float(band.lower[place] / totals.windows_28d)
+            row["band_upper"] = float(band.upper[place] / totals.windows_28d)
+        rows.append(row)
+    return {
+        "estimator": found.estimator,
+        "assumption": found.assumption,
+        "sensitivity": band.describe() if band is not None else None,
+        "unit": "incidents per 28 days",
+        "strata_kind": totals.strata.kind,
+        "strata": rows,
+        "details": found.details,
+        "left_out": source.table.left_out,
+        "n_reported_incidents": source.table.n_incidents,
+        "n_areas_pooled": int((found.reason != "").sum()),
+    }
+
+
+def run_compare(config: EstimateConfig, runs: Path) -> dict[str, Any]:
+    """Run every estimator on the same reports and say how far apart their strata totals are."""
+    lifetime = parse_lifetime(config.lifetime)
+    source = read_source(config)
+    strata = stratify(source.areas, config.strata)
+    rows: list[dict[str, Any]] = []
+    with start_run(runs, "reporting compare", asdict(config)) as run:
+        run.add_data(source.name, source.fingerprint, is_synthetic=source.is_synthetic)
+        for name in ESTIMATORS:
+            with run.stage(name):
+                rows += _compare_one(name, config, source, strata, lifetime)
+        result = {"estimators": rows, **_distance(rows)}
+        run.add_metrics(result)
+        pages.write_comparison(run, rows, strata.names)
+    return {"run": run.id, "report": str(run.final_path / "report.html"), **result}
+
+
+def _compare_one(
+    name: str, config: EstimateConfig, source: Source, strata: Any, lifetime: Lifetime
+) -> list[dict[str, Any]]:
+    """Strata totals of one estimator; a reason instead where it cannot be computed."""
+    try:
+        found = estimate(
+            source.table,
+            source.areas,
+            estimator=name,
+            lifetime=lifetime,
+            n_draws=config.n_draws,
+            seed=config.seed,
+        )
+    except EstimationError as error:
+        return [{"estimator": name, "strata": None, "reason": str(error)}]
+    totals = total_by_stratum(found, strata, np.random.default_rng(config.seed))
+    lower, upper = np.percentile(totals.draws_per_28_days, (5, 95), axis=0)
+    per = totals.per_28_days
+    known = np.array([stratum != "unknown" for stratum in strata.names])
+    share = per / per[known].sum()
+    return [
+        {
+            "estimator": name,
+            "assumption": found.assumption,
+            "strata": [
+                {
+                    "stratum": stratum,
+                    "estimated_incidents": float(per[place]),
+                    "lower": float(lower[place]),
+                    "upper": float(upper[place]),
+                    "share": float(share[place]) if known[place] else None,
+                }
+                for place, stratum in enumerate(strata.names)
+            ],
+            "first_to_last": float(per[known][0] / per[known][-1]) if per[known][-1] else None,
+            "low_share_at_parity": _low_share(per[known]),
+        }
+    ]
+
+
+def _low_share(per: np.ndarray) -> float:
+    """What the two lowest strata get against the two highest where the equity term is zero."""
+    k = max(1, len(per) * 2 // 5)
+    low, high = per[:k].sum(), per[-k:].sum()
+    return float(low / (low + high)) if low + high > 0 else float("nan")
+
+
+def _distance(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """How far apart the estimators' ratios of first to last stratum are."""
+    ratios = {row["estimator"]: row["first_to_last"] for row in rows if row.get("first_to_last")}
+    if not ratios:
+        return {"largest_ratio": None, "smallest_ratio": None}
+    most, least = max(ratios, key=lambda name: ratios[name]), min(ratios, key=lambda n: ratios[n])
+    return {
+        "largest_ratio": {"estimator": most, "first_to_last": ratios[most]},
+        "smallest_ratio": {"estimator": least, "first_to_last": ratios[least]},
+    }
+
+
+def run_validate(
+    city: Path, domain: str, runs: Path, *, scenarios: bool, seed: int
+) -> dict[str, Any]:
+    """Score every estimator against the truth of a synthetic city."""
+    from parity311.reporting.validation import validate_city
+
+    records = open_records(city)
+    config = {"city": city, "domain": domain, "scenarios": scenarios, "seed": seed}
+    with start_run(runs, "reporting validate", config) as run:
+        run.add_data(city.name, records.fingerprint, is_synthetic=True)
+        run.set_seeds(draws=seed)
+        result = validate_city(city, domain, scenarios=scenarios, seed=seed)
+        result["estimators"] = [asdict(row) for row in result["estimators"]]
+        result["duplicate_detection"] = asdict(result["duplicate_detection"])
+        run.add_metrics(result)
+        pages.write_validation(run, result)
+    return {"run": run.id, "report": str(run.final_path / "report.html"), **result}

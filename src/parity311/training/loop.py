@@ -1,0 +1,246 @@
+"""The only training loop: collect, update, and tell somebody how far it is.
+
+A batch of preferences × seeds is one program. The loop never asks what kind of agent it trains:
+it collects `rollout_length` steps, calls `update`, and calls `refresh` between blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import Partial
+
+from parity311.agents.base import Agent, Rollout
+from parity311.errors import TrainingError
+from parity311.mdp.contract import EQUITY, N_REWARDS, Policy
+from parity311.mdp.equity import EquityParams
+from parity311.mdp.harness import Harness, Running
+
+Progress = Callable[[int, int, dict[str, float]], None]
+"""progress(steps taken, steps in all, figures averaged over agents)"""
+
+
+class World(NamedTuple):
+    """What is learned in; the equity part and the preferences have an agent axis."""
+
+    params: Any
+    equity: EquityParams
+    preferences: jax.Array
+    """(agents, 4)"""
+
+
+class Carry(NamedTuple):
+    """What a block hands to the next."""
+
+    agent: Any
+    running: Running
+    observation: jax.Array
+    """(agents, environments, n_features)"""
+    keys: jax.Array
+    """(agents,) one stream of random numbers per agent: the same seed, the same stream"""
+    n_updates: jax.Array
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Trained agents, one per preference and seed."""
+
+    agent: Agent
+    harness: Harness
+    policies: Any
+    """every agent's policy, with the agent axis"""
+    preferences: np.ndarray
+    """(agents, 4)"""
+    seeds: np.ndarray
+    """(agents,)"""
+    prices: np.ndarray
+    """(agents, 6) coverage prices at the end, averaged over environments"""
+    curve: list[dict[str, Any]]
+    """figures by block: steps, and (agents,) arrays"""
+
+    @property
+    def n_agents(self) -> int:
+        """Number of agents."""
+        return len(self.seeds)
+
+    def weights(self, index: int) -> Any:
+        """One agent's policy as data."""
+        return jax.tree.map(lambda values: values[index], self.policies)
+
+    def policy(self, index: int) -> Policy:
+        """One agent's policy as decide(key, observation)."""
+        return Partial(self.agent.decide, self.weights(index))
+
+
+def train_agents(
+    harness: Harness,
+    params: Any,
+    agent: Agent,
+    preferences: Sequence[Sequence[float]] | np.ndarray,
+    seeds: Sequence[int],
+    steps: int,
+    *,
+    n_environments: int = 1,
+    equity_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Trained:
+    """Train one agent per preference and seed, side by side.
+
+    Parameters
+    ----------
+    harness, params
+        The domain as the policy sees it, and its (estimated) process.
+    agent
+        The algorithm with its settings.
+    preferences
+        (n, 4) weights of speed, cost, equity and retention; each row sums to 1.
+    seeds
+        Seeds; every preference is trained with each of them.
+    steps
+        Updates per agent, rounded up to whole blocks.
+    n_environments
+        Episodes an agent plays side by side; each update follows one step of all of them.
+    equity_options
+        Settings of the equity term other than the domain's (see `equity_params`).
+    progress
+        Called after every block.
+    """
+    weights = check_preferences(preferences)
+    if not seeds or steps < 1 or n_environments < 1:
+        raise TrainingError(
+            f"Training got {len(seeds)} seeds, {steps} steps and {n_environments} environments; "
+            "each must be at least 1."
+        )
+    all_weights = np.repeat(weights, len(seeds), axis=0)
+    all_seeds = np.tile(np.asarray(seeds), len(weights))
+    world = make_world(harness, params, all_weights, equity_options or {})
+    carry = _start(harness, agent, n_environments, world, jnp.asarray(all_seeds, jnp.uint32))
+    n_blocks = -(-steps // agent.refresh_every)
+    curve = []
+    for block in range(n_blocks):
+        carry, figures = _run_block(harness, agent, world, carry)
+        entry = {name: np.asarray(values) for name, values in figures.items()}
+        n_taken = (block + 1) * agent.refresh_every
+        _check_figures(entry, n_taken)
+        curve.append({"steps": n_taken, **entry})
+        if progress is not None:
+            averages = {name: float(values.mean()) for name, values in entry.items()}
+            progress(n_taken, n_blocks * agent.refresh_every, averages)
+    return Trained(
+        agent=agent,
+        harness=harness,
+        policies=jax.tree.map(np.asarray, agent.policy(carry.agent)),
+        preferences=all_weights,
+        seeds=all_seeds,
+        prices=np.asarray(carry.running.equity.prices.mean(axis=1)),
+        curve=curve,
+    )
+
+
+def check_preferences(preferences: Sequence[Sequence[float]] | np.ndarray) -> np.ndarray:
+    """Preferences as an (n, 4) array on the simplex, or an error that says what is wrong."""
+    weights = np.asarray(preferences, np.float32)
+    if weights.ndim != 2 or weights.shape[1] != N_REWARDS or len(weights) == 0:
+        raise TrainingError(
+            f"Preferences have shape {weights.shape}; give one row of four weights (speed, cost, "
+            "equity, retention) for each."
+        )
+    if (weights < 0).any() or not np.allclose(weights.sum(axis=1), 1.0, atol=1e-4):
+        raise TrainingError(
+            f"Preferences {weights.tolist()} must be at least 0 and each row must sum to 1."
+        )
+    return weights
+
+
+def _check_figures(figures: dict[str, np.ndarray], n_taken: int) -> None:
+    for name, values in figures.items():
+        if not np.isfinite(values).all():
+            raise TrainingError(
+                f"The {name} of agent {int(np.argmin(np.isfinite(values)))} is not a number after "
+                f"{n_taken} steps; check the params, or lower the learning rate."
+            )
+
+
+def make_world(
+    harness: Harness, params: Any, weights: np.ndarray, options: Mapping[str, Any]
+) -> World:
+    """Give every agent its own equity term; only those with a weight on it see their feature."""
+    n_agents = len(weights)
+    equity = harness.equity_params(params, **options)
+    equity = jax.tree.map(lambda x: jnp.broadcast_to(x, (n_agents, *jnp.shape(x))), equity)
+    is_visible = jnp.asarray(weights[:, EQUITY] > 0, jnp.float32)
+    return World(params, equity._replace(is_visible=is_visible), jnp.asarray(weights))
+
+
+@partial(jax.jit, static_argnames=("harness", "agent", "n_environments"))
+def _start(
+    harness: Harness, agent: Agent, n_environments: int, world: World, seeds: jax.Array
+) -> Carry:
+    n_agents = seeds.shape[0]
+    keys = jax.vmap(jax.random.key)(seeds)
+    folded = jax.vmap(lambda key: jax.random.fold_in(key, 2))(keys)
+    key_resets = jax.vmap(lambda key: jax.random.split(key, n_environments))(folded)
+    start_one = jax.vmap(harness.reset, in_axes=(0, None, None))
+    start_all = jax.vmap(start_one, in_axes=(0, None, 0))
+    running, observation = start_all(key_resets, world.params, world.equity)
+    key_agent = jax.random.fold_in(keys[0], 1)
+    state = agent.init(key_agent, n_agents, n_environments, harness.n_features, harness.n_actions)
+    return Carry(state, running, observation, keys, jnp.int32(0))
+
+
+@partial(jax.jit, static_argnames=("harness", "agent"), donate_argnames=("carry",))
+def _run_block(
+    harness: Harness, agent: Agent, world: World, carry: Carry
+) -> tuple[Carry, dict[str, jax.Array]]:
+    """Refresh once, then collect and update `refresh_every` times."""
+    carry = carry._replace(agent=agent.refresh(carry.agent))
+
+    def body(carry: Carry, _: None) -> tuple[Carry, dict[str, jax.Array]]:
+        keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(carry.keys, 3 + carry.n_updates)
+        key_update = jax.random.fold_in(keys[0], 0)
+        carry, rollout = _collect(harness, agent, world, carry, keys)
+        state, figures = agent.update(key_update, carry.agent, rollout)
+        figures = {"reward": rollout.reward.mean(axis=(0, 2)), **figures}
+        return carry._replace(agent=state, n_updates=carry.n_updates + 1), figures
+
+    carry, figures = jax.lax.scan(body, carry, None, length=agent.refresh_every)
+    return carry, {name: values.mean(axis=0) for name, values in figures.items()}
+
+
+def _collect(
+    harness: Harness, agent: Agent, world: World, carry: Carry, keys: jax.Array
+) -> tuple[Carry, Rollout]:
+    """Play `rollout_length` steps with the exploring policy."""
+    n_environments = carry.observation.shape[1]
+    step_one = jax.vmap(harness.step, in_axes=(0, None, None, 0, 0))
+    step_all = jax.vmap(step_one, in_axes=(0, None, 0, 0, 0))
+
+    def body(
+        now: tuple[Running, jax.Array], index: jax.Array
+    ) -> tuple[tuple[Running, jax.Array], Rollout]:
+        running, observation = now
+        step_keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, 1 + index)
+        split = jax.vmap(lambda key: jax.random.split(key, n_environments + 1))(step_keys)
+        action = agent.explore(split[0, 0], carry.agent, observation)
+        moved = step_all(split[:, 1:], world.params, world.equity, running, action)
+        reward = jnp.einsum("aek,ak->ae", moved.reward, world.preferences)
+        seen = Rollout(
+            observation, action, reward, moved.terminated, moved.truncated, moved.final_observation
+        )
+        return (moved.running, moved.observation), seen
+
+    start = (carry.running, carry.observation)
+    if agent.rollout_length == 1:
+        (running, observation), seen = body(start, jnp.int32(0))
+        rollout = jax.tree.map(lambda values: values[None], seen)
+    else:
+        (running, observation), rollout = jax.lax.scan(
+            body, start, jnp.arange(agent.rollout_length)
+        )
+    return carry._replace(running=running, observation=observation), rollout

@@ -1,0 +1,93 @@
+"""A trained policy on disk: the weights as safetensors, everything else as JSON beside them.
+
+What serves a policy needs neither JAX nor the training code: `LoadedPolicy` decides in NumPy.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from parity311 import __version__
+from parity311.agents.networks import apply_network_numpy
+from parity311.errors import InputError, RunError, unknown_name
+from parity311.training.loop import Trained
+
+FORMAT_VERSION = 1
+WEIGHTS = "policy.safetensors"
+MANIFEST = "policy.json"
+
+
+@dataclass(frozen=True)
+class LoadedPolicy:
+    """A policy read from disk."""
+
+    weights: dict[str, np.ndarray]
+    manifest: dict[str, Any]
+
+    def values(self, observations: np.ndarray) -> np.ndarray:
+        """Value of every action for observations (..., n_features)."""
+        n_features = len(self.manifest["observation_names"])
+        if observations.shape[-1] != n_features:
+            raise InputError(
+                f"An observation has {observations.shape[-1]} features; this policy sees "
+                f"{n_features}: {', '.join(self.manifest['observation_names'])}."
+            )
+        return apply_network_numpy(self.weights, observations)
+
+    def decide(self, observations: np.ndarray) -> np.ndarray:
+        """Action of highest value for observations (..., n_features)."""
+        return self.values(observations).argmax(axis=-1)
+
+
+def save_policy(folder: Path, trained: Trained, index: int) -> Path:
+    """Write one agent of a training; the manifest is written last, and only a whole one counts."""
+    harness, domain = trained.harness, trained.harness.domain
+    weights = {name: np.ascontiguousarray(x) for name, x in trained.weights(index).items()}
+    manifest = {
+        "format_version": FORMAT_VERSION,
+        "software_version": __version__,
+        "agent": trained.agent.name,
+        "domain": domain.slug,
+        "domain_version": domain.version,
+        "observation_set": harness.observation_set or domain.default_observation_set,
+        "observation_names": list(harness.observation_names),
+        "action_names": [action.name for action in domain.actions],
+        "equity_mode": harness.equity_mode,
+        "preference": [float(x) for x in trained.preferences[index]],
+        "prices": [float(x) for x in trained.prices[index]],
+        "seed": int(trained.seeds[index]),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file(weights, folder / WEIGHTS)
+        aside = folder / f".{MANIFEST}.partial"
+        aside.write_text(json.dumps(manifest, indent=1) + "\n")
+        aside.replace(folder / MANIFEST)
+    except OSError as error:
+        raise RunError(
+            f"Cannot write the policy to {folder}: {error.strerror or error}. Choose a folder you "
+            "may write to."
+        ) from error
+    return folder
+
+
+def load_policy(folder: Path) -> LoadedPolicy:
+    """Read a policy and check that it is whole and of this format."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+        weights = load_file(folder / WEIGHTS)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise RunError(
+            f"There is no whole policy in {folder} ({error}); train and save it again."
+        ) from error
+    if manifest.get("format_version") != FORMAT_VERSION:
+        given = str(manifest.get("format_version"))
+        raise unknown_name("format of a saved policy", given, [str(FORMAT_VERSION)])
+    return LoadedPolicy(weights, manifest)

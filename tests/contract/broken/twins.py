@@ -1,0 +1,182 @@
+"""A tiny sound domain, and twins of it that each break one rule of the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from parity311.mdp.contract import N_STRATA, Action, Domain, Dynamics, Tally, Transition
+
+
+class Params(NamedTuple):
+    worth: jax.Array
+
+
+class State(NamedTuple):
+    level: jax.Array
+    n_steps: jax.Array
+
+
+def initial_state(key: jax.Array, params: Params) -> State:
+    del params
+    return State(jax.random.uniform(key), jnp.int32(0))
+
+
+def empty_tally(reward: jax.Array) -> Tally:
+    none = jnp.zeros(N_STRATA)
+    return Tally(
+        reward, none, none, none, none, none, none, none, jnp.float32(0.0), jnp.zeros(1)
+    )  # fmt: skip
+
+
+def transition(
+    key: jax.Array, params: Params, state: State, action: jax.Array, prices: jax.Array
+) -> Transition:
+    del prices
+    paid = params.worth * action.astype(jnp.float32) * state.level
+    reward = jnp.stack([paid, jnp.float32(0.0), jnp.float32(0.0), jnp.float32(0.0)])
+    return Transition(
+        state=State(jax.random.uniform(key), state.n_steps + 1),
+        reward=reward,
+        terminated=jnp.zeros((), bool),
+        credit=jnp.zeros(N_STRATA),
+        tally=empty_tally(reward),
+    )
+
+
+def observe(params: Params, state: State) -> jax.Array:
+    del params
+    return jnp.stack([state.level])
+
+
+def make_domain(**functions: Any) -> Domain:
+    """The sound domain, with some of its functions replaced."""
+    own: dict[str, Any] = {
+        "params_type": Params,
+        "initial_state": initial_state,
+        "transition": transition,
+        "observe": observe,
+        "current_stratum": lambda params, state: jnp.int32(0),
+        "need_per_step": lambda params: jnp.ones(N_STRATA),
+        "steps_per_day": lambda params: jnp.float32(1.0),
+        "example": lambda: Params(jnp.float32(1.0)),
+        "estimate": lambda records, calibration, date_to: Params(jnp.float32(1.0)),
+        "truth": lambda city, date_from: Params(jnp.float32(1.0)),
+    }
+    return Domain(
+        slug="tiny",
+        title="Tiny",
+        version=1,
+        decision="act or not",
+        who_waits="nobody",
+        not_for="anything",
+        source="made up",
+        process=None,  # type: ignore[arg-type]
+        actions=(Action("wait", False, 0.0), Action("act", True, 1.0)),
+        observation_names=("level",),
+        observation_sets={"published": ("level",)},
+        outcome_names=("any",),
+        max_steps=20,
+        dynamics=Dynamics(**{**own, **functions}),
+    )
+
+
+def _reuse_key(
+    key: jax.Array, params: Params, state: State, action: Any, prices: Any
+) -> Transition:
+    moved = transition(key, params, state, action, prices)
+    again = jax.random.uniform(key)
+    return moved._replace(state=moved.state._replace(level=moved.state.level + 0.0 * again))
+
+
+def _end_by_the_clock(
+    key: jax.Array, params: Params, state: State, action: Any, prices: Any
+) -> Transition:
+    moved = transition(key, params, state, action, prices)
+    return moved._replace(terminated=moved.state.n_steps >= 20)
+
+
+def _pay_nan(key: jax.Array, params: Params, state: State, action: Any, prices: Any) -> Transition:
+    moved = transition(key, params, state, action, prices)
+    return moved._replace(reward=moved.reward + jnp.log(-moved.state.level))
+
+
+def _pay_three(
+    key: jax.Array, params: Params, state: State, action: Any, prices: Any
+) -> Transition:
+    moved = transition(key, params, state, action, prices)
+    return moved._replace(reward=moved.reward[:3])
+
+
+def _pay_equity(
+    key: jax.Array, params: Params, state: State, action: Any, prices: Any
+) -> Transition:
+    moved = transition(key, params, state, action, prices)
+    return moved._replace(reward=moved.reward + jnp.float32([0.0, 0.0, 1.0, 0.0]))
+
+
+def _grow(key: jax.Array, params: Params, state: State, action: Any, prices: Any) -> Transition:
+    moved = transition(key, params, state, action, prices)
+    return moved._replace(state=moved.state._replace(level=jnp.zeros(2)))
+
+
+def _more_correct_than_visits(
+    key: jax.Array, params: Params, state: State, action: Any, prices: Any
+) -> Transition:
+    moved = transition(key, params, state, action, prices)
+    return moved._replace(tally=moved.tally._replace(correct=jnp.ones(N_STRATA)))
+
+
+@jax.tree_util.register_pytree_node_class
+class _StaticParams:
+    """Params that hide a fresh object in their static part, so that no two are alike."""
+
+    worth = 1.0
+
+    def __init__(self) -> None:
+        self.hidden = object()
+
+    def tree_flatten(self) -> tuple[tuple[()], object]:
+        return (), self.hidden
+
+    @classmethod
+    def tree_unflatten(cls, hidden: object, children: tuple[()]) -> _StaticParams:
+        made = cls()
+        made.hidden = hidden
+        return made
+
+
+BROKEN: dict[str, tuple[Callable[[], Domain], str]] = {
+    "reused key": (lambda: make_domain(transition=_reuse_key), "used twice"),
+    "ends by the clock": (lambda: make_domain(transition=_end_by_the_clock), "by the clock"),
+    "reward is not a number": (lambda: make_domain(transition=_pay_nan), "not finite"),
+    "reward too short": (lambda: make_domain(transition=_pay_three), "reward is"),
+    "pays equity itself": (lambda: make_domain(transition=_pay_equity), "equity component"),
+    "state changes its shape": (lambda: make_domain(transition=_grow), "shape or type"),
+    "traced again": (lambda: make_domain(example=_StaticParams), "traced"),
+    "more correct than visits": (
+        lambda: make_domain(transition=_more_correct_than_visits),
+        "more correct",
+    ),
+    "observes less than it names": (
+        lambda: replace(
+            make_domain(),
+            observation_names=("level", "other"),
+            observation_sets={"published": ("level", "other")},
+        ),
+        "observation is",
+    ),
+    "set names what is not observed": (
+        lambda: replace(make_domain(), observation_sets={"published": ("levle",)}),
+        "not observed",
+    ),
+    "nothing escalates": (
+        lambda: replace(make_domain(), actions=(Action("wait", False, 0.0),) * 2),
+        "escalates",
+    ),
+}
+"""What is wrong -> (twin, words its rejection must contain)."""

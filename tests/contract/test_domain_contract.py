@@ -1,0 +1,70 @@
+"""Every domain with a decision process keeps the contract; every broken twin is rejected."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.contract.broken.twins import BROKEN, make_domain
+
+from parity311.domains import all_domains
+from parity311.mdp.check import check_domain, check_harness
+from parity311.mdp.contract import Domain
+from parity311.mdp.harness import Harness
+
+PLAYABLE = [domain for domain in all_domains().values() if domain.is_playable]
+
+
+def test_there_are_playable_domains() -> None:
+    assert {"boiler", "heat"} <= {domain.slug for domain in PLAYABLE}
+
+
+@pytest.mark.parametrize("domain", PLAYABLE, ids=lambda domain: domain.slug)
+def test_domain_keeps_the_contract(domain: Domain) -> None:
+    assert check_domain(domain) == []
+
+
+@pytest.mark.parametrize("domain", PLAYABLE, ids=lambda domain: domain.slug)
+def test_every_observation_set_works_in_the_harness(domain: Domain) -> None:
+    for name in domain.observation_sets:
+        assert check_harness(Harness(domain, observation_set=name)) == []
+
+
+@pytest.mark.parametrize("domain", PLAYABLE, ids=lambda domain: domain.slug)
+def test_rules_choose_actions_that_exist(domain: Domain) -> None:
+    harness, params = Harness(domain), domain.play.example()
+    assert {"balanced", "never", "random", "score", "dual_threshold"} <= set(domain.heuristics)
+    observations = jax.random.uniform(jax.random.key(0), (64, harness.n_features))
+    keys = jax.random.split(jax.random.key(1), 64)
+    for name, make in domain.heuristics.items():
+        actions = np.asarray(jax.vmap(make(params, harness))(keys, jnp.round(observations)))
+        assert actions.dtype == np.int32, name
+        assert ((actions >= 0) & (actions < harness.n_actions)).all(), name
+
+
+def test_the_sound_twin_is_accepted() -> None:
+    assert check_domain(make_domain()) == []
+    assert check_harness(Harness(make_domain())) == []
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_broken_twin_is_rejected(what: str) -> None:
+    make, words = BROKEN[what]
+    problems = check_domain(make())
+    assert any(words in problem for problem in problems), problems
+
+
+def test_a_harness_that_never_truncates_is_rejected() -> None:
+    class Endless(Harness):
+        """A harness whose clock stands still."""
+
+        @property
+        def horizon(self) -> int:
+            return 10**9
+
+        def step(self, key, params, equity, running, action):
+            return super().step(key, params, equity, running._replace(n_steps=jnp.int32(0)), action)
+
+    problems = check_harness(Endless(make_domain()))
+    assert any("goes on" in problem for problem in problems)

@@ -1,0 +1,66 @@
+"""A domain's results change only together with its version.
+
+After a wanted change: raise the domain's version, then run this file as a script to write the new
+figures.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from parity311.domains import all_domains, get_domain
+from parity311.evaluation.rollout import Contender, evaluate
+from parity311.mdp import heuristics
+from parity311.mdp.harness import Harness
+
+STORED = Path(__file__).with_name("trajectories.json")
+PLAYABLE = [slug for slug, domain in all_domains().items() if domain.is_playable]
+
+
+def trajectory(slug: str) -> dict[str, Any]:
+    """Totals of four short episodes of random actions on the domain's example."""
+    domain = get_domain(slug)
+    harness = Harness(domain, max_steps=120)
+    policy = heuristics.at_random(np.ones(harness.n_actions))
+    keys = jax.random.split(jax.random.key(311), 4)
+    episodes = evaluate(harness, domain.play.example(), [Contender("random", policy)], keys)
+    totals = {name: np.asarray(x[0]).sum(axis=0) for name, x in episodes.tally._asdict().items()}
+    totals["reward"] = np.asarray(episodes.reward[0]).sum(axis=0)
+    return {
+        "version": domain.version,
+        "totals": {name: np.round(x.astype(float), 4).tolist() for name, x in totals.items()},
+    }
+
+
+def changed_figures(stored: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Names of the totals that differ by more than rounding."""
+    return [
+        name
+        for name, values in stored["totals"].items()
+        if not np.allclose(now["totals"][name], values, rtol=1e-3, atol=1e-3)
+    ]
+
+
+@pytest.mark.parametrize("slug", PLAYABLE)
+def test_results_change_only_with_the_version(slug: str) -> None:
+    stored, now = json.loads(STORED.read_text())[slug], trajectory(slug)
+    if now["version"] != stored["version"]:
+        pytest.fail(f"{slug} has a new version: write its new figures by running this file")
+    assert changed_figures(stored, now) == [], f"results of {slug} changed: raise its version"
+
+
+def test_one_more_complaint_is_noticed() -> None:
+    stored = json.loads(STORED.read_text())["boiler"]
+    totals = stored["totals"]
+    other = {**totals, "complaints": [totals["complaints"][0] + 1, *totals["complaints"][1:]]}
+    assert changed_figures(stored, {"totals": other}) == ["complaints"]
+
+
+if __name__ == "__main__":
+    STORED.write_text(json.dumps({slug: trajectory(slug) for slug in PLAYABLE}, indent=1) + "\n")

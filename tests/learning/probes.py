@@ -1,0 +1,86 @@
+"""Five tiny decision processes whose values are known exactly.
+
+If the first fails, values are not learned at all; if the second, they do not depend on what is
+seen; the third, they are not discounted through time; the fourth, actions are not told apart; the
+fifth, actions are not chosen by what is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from tests.contract.broken.twins import empty_tally, make_domain
+
+from parity311.mdp.contract import N_STRATA, Domain, Transition
+
+DISCOUNT = 0.5
+
+
+class Place(NamedTuple):
+    sign: jax.Array
+    """what is seen: -1 or 1"""
+    n_steps: jax.Array
+
+
+Reward = Callable[[Place, jax.Array], jax.Array]
+
+
+def _probe(reward: Reward, length: int, shows_step: bool = False) -> Domain:
+    def initial_state(key: jax.Array, params: Any) -> Place:
+        del params
+        return Place(jax.random.choice(key, jnp.float32([-1.0, 1.0])), jnp.int32(0))
+
+    def transition(
+        key: jax.Array, params: Any, state: Place, action: Any, prices: Any
+    ) -> Transition:
+        del key, params, prices
+        paid = reward(state, action).astype(jnp.float32)
+        none = jnp.zeros(())
+        vector = jnp.stack([paid, none, none, none])
+        n_steps = state.n_steps + 1
+        return Transition(
+            state=Place(state.sign, n_steps),
+            reward=vector,
+            terminated=n_steps >= length,
+            credit=jnp.zeros(N_STRATA),
+            tally=empty_tally(vector),
+        )
+
+    def observe(params: Any, state: Place) -> jax.Array:
+        del params
+        step = state.n_steps.astype(jnp.float32)
+        return jnp.stack([step if shows_step else state.sign])
+
+    return make_domain(initial_state=initial_state, transition=transition, observe=observe)
+
+
+def _is_good(place: Place, action: jax.Array) -> jax.Array:
+    return jnp.where((action == 1) == (place.sign > 0), 1.0, -1.0)
+
+
+PROBES: dict[str, tuple[Domain, dict[tuple[float, int], float]]] = {
+    "a constant": (
+        _probe(lambda place, action: jnp.float32(1.0), 1),
+        {(-1.0, 0): 1.0, (-1.0, 1): 1.0, (1.0, 0): 1.0, (1.0, 1): 1.0},
+    ),
+    "what is seen": (
+        _probe(lambda place, action: place.sign, 1),
+        {(-1.0, 0): -1.0, (-1.0, 1): -1.0, (1.0, 0): 1.0, (1.0, 1): 1.0},
+    ),
+    "what comes later": (
+        _probe(lambda place, action: (place.n_steps == 1).astype(jnp.float32), 2, shows_step=True),
+        {(0.0, 0): DISCOUNT, (0.0, 1): DISCOUNT, (1.0, 0): 1.0, (1.0, 1): 1.0},
+    ),
+    "which action": (
+        _probe(lambda place, action: jnp.where(action == 1, 1.0, -1.0), 1),
+        {(-1.0, 0): -1.0, (-1.0, 1): 1.0, (1.0, 0): -1.0, (1.0, 1): 1.0},
+    ),
+    "which action for what is seen": (
+        _probe(_is_good, 1),
+        {(-1.0, 0): 1.0, (-1.0, 1): -1.0, (1.0, 0): -1.0, (1.0, 1): 1.0},
+    ),
+}
+"""Name -> (domain, exact value of each (observation, action))."""

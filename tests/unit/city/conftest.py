@@ -1,0 +1,43 @@
+"""A tiny city for the generator's own tests: 100 tracts, one year, three domains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from parity311.city.build import build_city, draw_setting
+from parity311.city.presets import Preset
+from parity311.city.setting import Setting
+from parity311.domains.boiler import PROCESS as BOILER
+from parity311.domains.crane import PROCESS as CRANE
+from parity311.domains.heat import PROCESS as HEAT
+
+TINY = Preset("tiny", 100, date(2024, 1, 1), date(2025, 1, 1), 2, 0.0)
+
+
+@pytest.fixture(scope="session")
+def tiny_setting() -> Callable[..., Setting]:
+    """Give the tiny city's setting in a scenario."""
+
+    def draw(participation: str = "measured", capacity: str = "calibrated") -> Setting:
+        return draw_setting(TINY, 5, participation, capacity, TINY.date_from, TINY.date_to)
+
+    return draw
+
+
+@pytest.fixture(scope="session")
+def setting(tiny_setting: Callable[..., Setting]) -> Setting:
+    return tiny_setting()
+
+
+@pytest.fixture(scope="session")
+def small_city(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Preset small, seven months, domains heat, crane and boiler."""
+    out = tmp_path_factory.mktemp("city") / "small"
+    return build_city(
+        (BOILER, CRANE, HEAT), "small", 5, date_from=date(2024, 1, 1), date_to=date(2024, 8, 1),
+        out=out,
+    )  # fmt: skip

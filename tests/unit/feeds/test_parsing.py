@@ -1,0 +1,74 @@
+"""Text of the sources becomes values, or null."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import duckdb
+import pytest
+
+from parity311.feeds import parsing as p
+
+
+def value(expression: str) -> Any:
+    return duckdb.sql(f"SELECT {expression}").fetchall()[0][0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2019-12-31T23:59:11.000", datetime(2019, 12, 31, 23, 59, 11)),
+        ("2025-05-15 22:10:41", datetime(2025, 5, 15, 22, 10, 41)),
+        ("2025-05-15", datetime(2025, 5, 15)),
+        ("03/24/2025 12:15:32 AM", datetime(2025, 3, 24, 0, 15, 32)),
+        ("03/24/2025 12:15:32 PM", datetime(2025, 3, 24, 12, 15, 32)),
+        ("06/08/2011", datetime(2011, 6, 8)),
+        ("02/22/2018 00:00:00", datetime(2018, 2, 22)),
+        ("20260716000000", datetime(2026, 7, 16)),
+        ("1900-01-01T00:00:00.000", datetime(1900, 1, 1)),
+        ("31/12/2019", None),
+        ("yesterday", None),
+        ("", None),
+    ],
+)
+def test_dates(text: str, expected: datetime | None) -> None:
+    assert value(p.timestamp(f"(SELECT {p.quoted(text)})")) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("3073010050", 3073010050),
+        ("3073010050.0", 3073010050),
+        ("0000000000", None),
+        ("1000000001", None),
+        ("6000010001", None),
+        ("307301005", None),
+        ("unknown", None),
+    ],
+)
+def test_lots(text: str, expected: int | None) -> None:
+    assert value(p.bbl(p.quoted(text))) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("4298330", 4298330), ("4000000", None), ("9298330", None), ("", None)]
+)
+def test_buildings(text: str, expected: int | None) -> None:
+    assert value(p.bin_number(p.quoted(text))) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("10461", 10461), ("10461.0", 10461), ("10461-1234", 10461), ("N/A", None), ("NEWARK", None)],
+)
+def test_zip_codes(text: str, expected: int | None) -> None:
+    assert value(p.zip_code(p.quoted(text))) == expected
+
+
+def test_boards_and_addresses() -> None:
+    assert value(p.board_311("'09 QUEENS'")) == 409
+    assert value(p.board_311("'Unspecified BRONX'")) is None
+    assert value(p.spelled("'10           MUHLEBACH   COURT   '")) == "10 MUHLEBACH COURT"
+    assert value(p.quoted("it's")) == "it's"
