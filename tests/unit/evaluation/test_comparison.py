@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -12,9 +12,10 @@ import pytest
 from parity311.domains import boiler, get_domain
 from parity311.errors import InputError
 from parity311.evaluation import metrics
-from parity311.evaluation.compare import compare_policies
-from parity311.evaluation.rollout import Contender, evaluate
+from parity311.evaluation.compare import best_name, compare_policies
+from parity311.evaluation.rollout import Contender, Episodes, evaluate
 from parity311.mdp import heuristics
+from parity311.mdp.contract import Tally
 from parity311.mdp.harness import Harness
 from parity311.training import train, with_equity
 
@@ -55,6 +56,36 @@ def test_frozen_prices_do_not_move() -> None:
     seen = evaluate(HARNESS, params, [frozen, moving], keys).mean_prices
     np.testing.assert_allclose(seen[0], np.broadcast_to(prices, seen[0].shape), atol=1e-5)
     assert not np.allclose(seen[1], seen[0])
+
+
+def test_the_best_known_is_not_chosen_on_what_is_scored() -> None:
+    """Among equals the best of the scored episodes is above the rest; a fresh trial is not."""
+    rng = np.random.default_rng(0)
+    equals = [Contender(f"rule_{i}", heuristics.always(0)) for i in range(12)]
+    advantage = {"same": [], "fresh": []}
+    for _ in range(30):
+        trial, scored = (_noise_episodes(rng) for _ in range(2))
+        means = scored.reward_means
+        for kind, chosen_on in (("same", scored), ("fresh", trial)):
+            name = best_name(equals, chosen_on.episodes, np.array([1.0, 0.0, 0.0, 0.0]))
+            advantage[kind].append(means[int(name.split("_")[1])] - means.mean())
+    assert np.mean(advantage["same"]) > 0.3
+    assert abs(np.mean(advantage["fresh"])) < 0.15
+
+
+class _Noise(NamedTuple):
+    episodes: Any
+    reward_means: np.ndarray
+
+
+def _noise_episodes(rng: np.random.Generator) -> _Noise:
+    """Twelve policies of equal worth over eight episodes."""
+    reward = np.zeros((12, 8, 4))
+    reward[..., 0] = rng.normal(size=(12, 8))
+    none = np.zeros((12, 8, 6))
+    hours, outcomes = np.zeros((12, 8)), np.zeros((12, 8, 1))
+    tally = Tally(reward, none, none, none, none, none, none, none, hours, outcomes)  # type: ignore[arg-type]
+    return _Noise(Episodes(tally, reward, none, 1), reward[..., 0].mean(axis=1))  # type: ignore[arg-type]
 
 
 def test_nothing_to_evaluate_is_refused() -> None:
