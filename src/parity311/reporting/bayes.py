@@ -20,7 +20,7 @@ from parity311.reporting.convergence import Convergence, assess_convergence, imp
 from parity311.reporting.graph import smooth_basis
 from parity311.reporting.incidents import NOT_PUBLISHED, Estimate, estimate_from_shares
 from parity311.reporting.inspections import inspected_cells
-from parity311.reporting.model import LOG_CALLBACK, LOGIT_SILENT
+from parity311.reporting.model import LOG_CALLBACK, LOG_ODDS, LOGIT_SILENT
 from parity311.reporting.settings import Settings
 from parity311.reporting.table import ReportTable
 
@@ -29,6 +29,10 @@ N_BASIS = 200
 EFFECT_SD = 0.5
 """Scale of the half-normal priors of the spread of area effects, on the log rate: published
 effects have an sd of 0.26."""
+INIT_RADIUS = 0.5
+"""Chains start within half a prior standard deviation, dispersed but not where rates are absurd."""
+MAX_TREE_DEPTH = 8
+"""Doublings of a trajectory: 255 steps reach across the ridge of level, silence and lifetime."""
 MAX_ROWS = 60_000
 """More incidents than this are sampled down: NUTS passes over the rows thousands of times."""
 
@@ -80,13 +84,16 @@ def window_log_likelihood(jnp: Any, log_rate: Any, log_closing: Any, log_callbac
     def window(lam: Any, s: Any) -> Any:
         total = lam + closing
         until = jnp.where(called, d, jnp.maximum(data.called_until_days, s))
-        x = (total - callback) * (until - s)
+        x = jnp.clip((total - callback) * (until - s), -80.0, 80.0)
         small = jnp.abs(x) < 1e-3
         safe = jnp.where(small, 1.0, x)
-        phi = jnp.where(small, 1.0 - x / 2, -jnp.expm1(-safe) / safe)
-        k = (until - s) * jnp.exp(-total * s - callback * (until - s)) * phi
-        after = (closing * jnp.exp(-total * until) + lam * jnp.exp(-total * d)) / total
-        return jnp.log(jnp.where(called, closing * callback * k, closing * k + after) + 1e-30)
+        log_phi = jnp.where(small, -x / 2, jnp.log(-jnp.expm1(-safe) / safe))
+        # In logarithms throughout: far from the mode the chances round to zero, and a flat
+        # logarithm would leave a chain without a way back.
+        waited = jnp.log(until - s + 1e-30) - total * s - callback * (until - s) + log_phi
+        after = jnp.log(closing + lam * jnp.exp(-total * (d - until))) - jnp.log(total)
+        ended = log_closing + waited
+        return jnp.where(called, ended + log_callback, jnp.logaddexp(ended, after - total * until))
 
     speak = data.n_further * log_rate + window(rate, data.last_delay_days)
     return speak, window(jnp.zeros_like(rate), jnp.zeros_like(d))
@@ -123,6 +130,8 @@ def reporting_model(jax: Any, numpyro: Any, data: BayesData, priors: dict[str, A
     either = jnp.logaddexp(log_silent + quiet, log_speaks + speak)
     rows = jnp.where(data.n_further == 0, either, log_speaks + speak)
     numpyro.factor("reports", rows.sum())
+    average = (rate[0] - closing[0] - LOG_ODDS[0]) / LOG_ODDS[1]
+    numpyro.factor("level", -0.5 * average**2)
     log_odds = log_rate - log_closing
     if data.inspected_cell.shape[0]:
         at = log_odds[data.inspected_cell]
@@ -171,6 +180,25 @@ def make_data(
     return data, cells, priors
 
 
+def make_sampler(priors: dict[str, Any], *, n_chains: int, n_warm: int, n_draws: int) -> Any:
+    """NUTS for the model; its ``run`` takes a key and `BayesData`, compiled once per shape."""
+    jax, numpyro, infer = import_sampler()
+    return infer.MCMC(
+        infer.NUTS(
+            lambda data: reporting_model(jax, numpyro, data, priors),
+            target_accept_prob=0.9,
+            max_tree_depth=MAX_TREE_DEPTH,
+            init_strategy=infer.init_to_uniform(radius=INIT_RADIUS),
+        ),
+        num_warmup=n_warm,
+        num_samples=n_draws,
+        num_chains=n_chains,
+        chain_method="vectorized",
+        progress_bar=False,
+        jit_model_args=True,
+    )
+
+
 def fit_bayes(
     table: ReportTable,
     areas: Areas,
@@ -186,7 +214,7 @@ def fit_bayes(
             f"The Bayesian path knows exponential lifetimes only, {settings.lifetime.law!r} was "
             "given; use exponential:DAYS, or the estimator exposure_rate."
         )
-    jax, numpyro, infer = import_sampler()
+    jax = import_sampler()[0]
     begun = time.perf_counter()
     data, cells, priors = make_data(table, areas, settings)
     if data.n_further.sum() == 0:
@@ -194,16 +222,10 @@ def fit_bayes(
             "No incident was reported a second time, so nothing tells how fast people report; "
             "widen the dates, or use estimator 'lower_bound' or 'raw'."
         )
-    data = BayesData(*(jax.numpy.asarray(part) for part in data))
-    sampler = infer.MCMC(
-        infer.NUTS(lambda: reporting_model(jax, numpyro, data, priors), target_accept_prob=0.9),
-        num_warmup=n_warm,
-        num_samples=n_draws,
-        num_chains=n_chains,
-        chain_method="vectorized",
-        progress_bar=False,
+    sampler = make_sampler(priors, n_chains=n_chains, n_warm=n_warm, n_draws=n_draws)
+    sampler.run(
+        jax.random.PRNGKey(settings.seed), BayesData(*(jax.numpy.asarray(part) for part in data))
     )
-    sampler.run(jax.random.PRNGKey(settings.seed))
     draws = {name: np.asarray(part) for name, part in sampler.get_samples(True).items()}
     return _collect(cells, priors, draws, time.perf_counter() - begun)
 

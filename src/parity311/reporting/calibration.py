@@ -6,29 +6,27 @@ replay buffers, (5) what the audit needs. The result is cached by a hash of all 
 
 from __future__ import annotations
 
-import hashlib
-import json
-import pickle
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 
 import numpy as np
 
-from parity311 import __version__
 from parity311.errors import unknown_name
 from parity311.records.store import Records
 from parity311.reporting.areas import areas_from_records
-from parity311.reporting.estimate import ESTIMATORS, estimate
+from parity311.reporting.calibration_cache import (
+    CacheInputs,
+    load_calibration,
+    save_calibration,
+)
+from parity311.reporting.estimate import ALL_ESTIMATORS, estimate
 from parity311.reporting.filings import estimate_filings, holds_filings
 from parity311.reporting.incidents import INTERVAL, Estimate
 from parity311.reporting.lifetimes import Lifetime, estimated
 from parity311.reporting.settings import N_DRAWS, Settings
 from parity311.reporting.strata import StrataTotals, stratify, total_by_stratum
 from parity311.reporting.table import reports_from_records
-
-CACHE_VERSION = 1
-"""Rises whenever the same inputs give other numbers."""
 
 
 @dataclass(frozen=True)
@@ -86,15 +84,26 @@ def calibrate(
     Where the records are mandatory filings (boilers), need is defective boiler-years and propensity
     is filed over registered boilers, unless ``as_published`` or ``raw`` is asked for.
     """
-    if estimator not in ESTIMATORS:
-        raise unknown_name("estimator", estimator, ESTIMATORS)
+    if estimator not in ALL_ESTIMATORS:
+        raise unknown_name("estimator", estimator, ALL_ESTIMATORS)
     date_from = date_from or records.window[0]
     date_to = date_to or records.window[1]
     lifetime = lifetime or estimated()
-    key = cache_key(records, domain, date_from, date_to, strata, estimator, lifetime, n_draws, seed)
-    path = cache / f"calibration-{key}.pickle" if cache is not None else None
-    if path is not None and path.is_file():
-        return pickle.loads(path.read_bytes())
+    key = CacheInputs(
+        records=records.fingerprint,
+        domain=domain,
+        date_from=str(date_from),
+        date_to=str(date_to),
+        strata=strata,
+        estimator=estimator,
+        lifetime=asdict(lifetime),
+        n_draws=n_draws,
+        seed=seed,
+    ).key()
+    path = cache / f"calibration-{key}.npz" if cache is not None else None
+    kept = load_calibration(path, key) if path is not None else None
+    if kept is not None:
+        return kept
     areas = areas_from_records(records)
     groups = stratify(areas, strata)
     table = reports_from_records(records, domain, areas, date_from=date_from, date_to=date_to)
@@ -128,40 +137,5 @@ def calibrate(
         assumptions=found.assumption,
     )
     if path is not None:
-        _keep(path, result)
+        save_calibration(path, key, result)
     return result
-
-
-def cache_key(
-    records: Records,
-    domain: str,
-    date_from: date,
-    date_to: date,
-    strata: str,
-    estimator: str,
-    lifetime: Lifetime,
-    n_draws: int,
-    seed: int,
-) -> str:
-    """Hash of everything that went in: data, dates, strata, estimator, lifetime, draws, version."""
-    given = {
-        "records": records.fingerprint,
-        "domain": domain,
-        "dates": [str(date_from), str(date_to)],
-        "strata": strata,
-        "estimator": estimator,
-        "lifetime": asdict(lifetime),
-        "n_draws": n_draws,
-        "seed": seed,
-        "software": __version__,
-        "cache_version": CACHE_VERSION,
-    }
-    return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:24]
-
-
-def _keep(path: Path, result: Calibration) -> None:
-    """Write aside, then rename, so that a reader never finds half a result."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_suffix(".partial")
-    aside.write_bytes(pickle.dumps(result))
-    aside.rename(path)

@@ -17,6 +17,14 @@ OwnCsv = Annotated[
     Path | None,
     typer.Option("--csv", help="Your own reports: incident_id, reported_at, area, ended_at, …"),
 ]
+OwnAreas = Annotated[
+    Path | None,
+    typer.Option("--areas", help="With --csv: the areas, one row each, with their covariates."),
+]
+Inspections = Annotated[
+    Path | None,
+    typer.Option(help="CSV of random inspections: area, n_found, n_reported. Settles lifetimes."),
+]
 Domain = Annotated[str, typer.Option(help="Domain of the records.")]
 LifetimeText = Annotated[
     str, typer.Option("--lifetime", help="estimated, exponential:DAYS or fixed:DAYS.")
@@ -36,6 +44,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")
 def estimate_command(
     records: Records = None,
     csv: OwnCsv = None,
+    areas: OwnAreas = None,
+    inspections: Inspections = None,
     domain: Domain = "heat",
     estimator: Annotated[str, typer.Option(help="Which estimator to use.")] = "exposure_rate",
     lifetime: LifetimeText = "estimated",
@@ -51,9 +61,9 @@ def estimate_command(
     """Estimate incidents per tract, window and stratum, with intervals and pictures."""
     from parity311.reporting.tasks import run_estimate
 
-    config = _config(
-        records, csv, domain, estimator, lifetime, window, strata, date_from, date_to, draws, seed
-    )
+    source = (records, csv, areas, domain)
+    dates, sampling = (date_from, date_to), (draws, seed)
+    config = _config(source, estimator, lifetime, window, strata, dates, sampling, inspections)
     result = run_estimate(config, runs)
     if as_json:
         _print_json(result)
@@ -67,6 +77,7 @@ def estimate_command(
 def compare_command(
     records: Records = None,
     csv: OwnCsv = None,
+    areas: OwnAreas = None,
     domain: Domain = "heat",
     lifetime: LifetimeText = "estimated",
     window: Window = "28d",
@@ -81,9 +92,9 @@ def compare_command(
     """Run every estimator on the same reports and say how far apart they are."""
     from parity311.reporting.tasks import run_compare
 
-    config = _config(
-        records, csv, domain, "raw", lifetime, window, strata, date_from, date_to, draws, seed
-    )
+    source = (records, csv, areas, domain)
+    dates, sampling = (date_from, date_to), (draws, seed)
+    config = _config(source, "raw", lifetime, window, strata, dates, sampling)
     result = run_compare(config, runs)
     if as_json:
         _print_json(result)
@@ -116,38 +127,67 @@ def validate_command(
     print_validation(result)
 
 
+@app.command("spatial")
+def spatial_command(
+    tracts: Annotated[
+        Path, typer.Option(help="CSV of areas: node, GEOID, T_train, T_test, population, …")
+    ],
+    edges: Annotated[Path, typer.Option(help="CSV of neighbours: node_a, node_b.")],
+    seed: Seed = 0,
+    chains: Annotated[int, typer.Option(help="Chains of the sampler.", min=2)] = 4,
+    warm: Annotated[int, typer.Option(help="Draws to tune each chain with.", min=50)] = 500,
+    draws: Annotated[int, typer.Option(help="Draws of each chain that are kept.", min=50)] = 500,
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Binary reports of one event on the neighbour graph: where it happened, who reports."""
+    from parity311.reporting.spatial_task import SpatialConfig, run_spatial
+
+    config = SpatialConfig(tracts, edges, seed, n_chains=chains, n_warm=warm, n_draws=draws)
+    result = run_spatial(config, runs)
+    if as_json:
+        _print_json(result)
+        return
+    from parity311.reporting.printing import print_spatial
+
+    print_spatial(result)
+
+
 def _config(
-    records: Path | None,
-    csv: Path | None,
-    domain: str,
+    source: tuple[Path | None, Path | None, Path | None, str],
     estimator: str,
     lifetime: str,
     window: str,
     strata: str,
-    date_from: datetime | None,
-    date_to: datetime | None,
-    draws: int,
-    seed: int,
+    dates: tuple[datetime | None, datetime | None],
+    sampling: tuple[int, int],
+    inspections: Path | None = None,
 ) -> Any:
+    """Resolve the options of `estimate` and `compare`."""
     from parity311.errors import unknown_name
-    from parity311.reporting.estimate import ESTIMATORS
+    from parity311.reporting.estimate import ALL_ESTIMATORS
     from parity311.reporting.strata import STRATA
     from parity311.reporting.tasks import EstimateConfig, parse_window
 
-    if estimator not in ESTIMATORS:
-        raise unknown_name("estimator", estimator, ESTIMATORS)
+    if estimator not in ALL_ESTIMATORS:
+        raise unknown_name("estimator", estimator, ALL_ESTIMATORS)
     if strata not in STRATA:
         raise unknown_name("strata", strata, STRATA)
+    records, csv, areas, domain = source
+    date_from, date_to = (day.date() if day else None for day in dates)
+    draws, seed = sampling
     return EstimateConfig(
         records=records,
         csv=csv,
+        areas=areas,
+        inspections=inspections,
         domain=domain,
         estimator=estimator,
         lifetime=lifetime,
         window_days=parse_window(window),
         strata=strata,
-        date_from=date_from.date() if date_from else None,
-        date_to=date_to.date() if date_to else None,
+        date_from=date_from,
+        date_to=date_to,
         n_draws=draws,
         seed=seed,
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from parity311.errors import EstimationError, unknown_name
+from parity311.reporting.acs_proxy import acs_proxy
 from parity311.reporting.areas import Areas
 from parity311.reporting.as_published import as_published
 from parity311.reporting.counts import geometric, lower_bound, raw, zero_truncated
@@ -40,6 +41,12 @@ LISTED = (
     ),
     Estimator("zero_truncated", "Poisson reports per incident, no exposure", zero_truncated),
     Estimator("geometric", "geometric reports per incident, no exposure", geometric),
+    Estimator(
+        "acs_proxy",
+        "the default where there are duplicates enough, a census proxy fitted to it elsewhere",
+        acs_proxy,
+        uses_lifetime=True,
+    ),
     Estimator("lower_bound", "Chao1: at least this many incidents", lower_bound),
     Estimator(
         "as_published",
@@ -49,6 +56,25 @@ LISTED = (
     Estimator("raw", "complaints counted as they are", raw),
 )
 ESTIMATORS = {estimator.name: estimator for estimator in LISTED}
+"""Estimators that take seconds; `compare` and `validate` run all of them."""
+
+
+def _sample_exposure_rate(table: ReportTable, areas: Areas, settings: Settings) -> Estimate:
+    from parity311.reporting.bayes import exposure_rate_bayes
+
+    return exposure_rate_bayes(table, areas, settings)
+
+
+SAMPLED = {
+    "exposure_rate_bayes": Estimator(
+        "exposure_rate_bayes",
+        "exposure_rate with a spatial (ICAR) tract effect, sampled by NUTS (minutes)",
+        _sample_exposure_rate,
+        uses_lifetime=True,
+    )
+}
+"""Estimators that take minutes and the extra ``bayes``; run when asked for by name."""
+ALL_ESTIMATORS = ESTIMATORS | SAMPLED
 
 
 def estimate(
@@ -59,15 +85,16 @@ def estimate(
     Parameters
     ----------
     estimator
-        A name of `ESTIMATORS`.
+        A name of `ALL_ESTIMATORS`.
     settings
-        Fields of `Settings`: lifetime, n_draws, seed, covariates, closing_covariates, inspections.
+        Fields of `Settings`: lifetime, n_draws, seed, covariates, closing_covariates, inspections,
+        proxy_of.
     """
-    if estimator not in ESTIMATORS:
-        raise unknown_name("estimator", estimator, ESTIMATORS)
+    if estimator not in ALL_ESTIMATORS:
+        raise unknown_name("estimator", estimator, ALL_ESTIMATORS)
     if table.n_incidents == 0:
         raise EstimationError(
             f"There is no reported incident from {table.date_from} to {table.date_to}; widen the "
             "dates."
         )
-    return ESTIMATORS[estimator].compute(table, areas, Settings(**settings))
+    return ALL_ESTIMATORS[estimator].compute(table, areas, Settings(**settings))

@@ -16,7 +16,12 @@ from parity311.errors import EstimationError
 from parity311.reporting.areas import Areas
 from parity311.reporting.cells import Cells, build_cells
 from parity311.reporting.hierarchy import Fit, fit_hierarchy
-from parity311.reporting.incidents import NOT_PUBLISHED, Estimate, estimate_from_shares
+from parity311.reporting.incidents import (
+    INTERVAL,
+    NOT_PUBLISHED,
+    Estimate,
+    estimate_from_shares,
+)
 from parity311.reporting.inspections import inspected_cells
 from parity311.reporting.lifetimes import Lifetime
 from parity311.reporting.likelihood import Mixture, RowData, reported_share
@@ -26,6 +31,14 @@ from parity311.reporting.table import ReportTable
 
 N_HERMITE = 9
 """Nodes of the average over an area's effect; exact for polynomials of degree 17."""
+
+
+WIDE = 3.0
+FEW_DUPLICATES = (
+    "Few duplicates: the total is known within a factor of {:.0f} only; use it as a lower bound, "
+    "or give a lifetime."
+)
+"""Said where the ends of the 90 % interval of the total are further apart than this factor."""
 
 
 @dataclass(frozen=True)
@@ -193,11 +206,18 @@ def estimate_from_fit(
     details = {"silent_share": fitted.silent_share, "area_sd": fitted.fit.sigma}
     if has_rate:
         details["mean_lifetime_days"] = fitted.mean_lifetime_days
-    if fitted.fit.shape is not None:
-        details["gamma_shape"] = float(np.exp(fitted.fit.shape.mean))
+    if fitted.fit.between is not None:
+        details["between_incident_variance"] = fitted.fit.between.mode
     cells = fitted.cells
     counts = np.bincount(cells.row_cell, table.weight, minlength=len(cells.area))
     each = zip(draws.parameters, draws.effects, draws.mixtures, strict=True)
+    factor_draws = np.array([fitted.factors(counts, *draw) for draw in each])
+    reported = np.bincount(table.area, table.weight, minlength=areas.n_areas)
+    if settings.inspections is not None and has_rate:
+        assumption += f" Random inspections of {len(settings.inspections.area)} areas were joined."
+    low, high = np.percentile(factor_draws @ reported, INTERVAL)
+    if high > WIDE * low:
+        assumption = f"{assumption} {FEW_DUPLICATES.format(high / low)}"
     return estimate_from_shares(
         name,
         assumption,
@@ -205,7 +225,7 @@ def estimate_from_fit(
         areas,
         rate=(rates.mean(axis=0), rates.std(axis=0)),
         factors=fitted.mean_factors(counts),
-        factor_draws=np.array([fitted.factors(counts, *draw) for draw in each]),
+        factor_draws=factor_draws,
         reason=np.where(cells.n_missing > 0, NOT_PUBLISHED, "").astype(object),
         details=details,
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 import numpy as np
+from scipy.stats import nbinom, norm
 
 from parity311.reporting.areas import Areas
 from parity311.reporting.table import WINDOW_DAYS, ReportTable
@@ -55,7 +56,8 @@ class Estimate:
     counts_unreported: bool
     """Whether draws add the chance by which unreported incidents vary given the factor."""
     count_sd: np.ndarray
-    """(n_areas,) standard deviation of the reported incidents, where cases may continue others."""
+    """(n_areas,) standard deviation of the reported incidents: cases may continue others, and be
+    reported after the period they began in."""
     pooled_unreported: np.ndarray
     """(n_areas,) incidents nobody reported, over the whole period, pooled over similar areas."""
     pooled_shape: float
@@ -73,6 +75,23 @@ class Estimate:
     def windows_28d(self) -> float:
         """Length of the period in windows of 28 days."""
         return (self.date_to - self.date_from).days / WINDOW_DAYS
+
+    def window_intervals(self) -> tuple[np.ndarray, np.ndarray]:
+        """(n_areas, n_windows) ends of the 90 % interval of every area and window.
+
+        Unreported incidents are negative binomial with the estimate's mean and variance; estimates
+        that claim nothing unreported get a normal interval.
+        """
+        shares = [value / 100.0 for value in INTERVAL]
+        if not self.counts_unreported:
+            ends = [self.incidents + norm.ppf(share) * self.incidents_se for share in shares]
+            return np.maximum(ends[0], 0.0), ends[1]
+        reported = self.cell_counts
+        mean = np.maximum(self.incidents - reported, 1e-9)
+        variance = np.maximum(self.incidents_se**2, mean * (1.0 + 1e-6))
+        size = mean**2 / (variance - mean)
+        ends = [nbinom.ppf(share, size, mean / variance) for share in shares]
+        return reported + ends[0], reported + ends[1]
 
     def area_draws(self, rng: np.random.Generator) -> np.ndarray:
         """(n_draws, n_areas) joint draws of the incidents of every area over the whole period."""
@@ -137,11 +156,9 @@ def infer_unreported(
     expected, expected_total = _expected_reported(reported, share, areas)
     shape = _gamma_shape(reported, expected)
     total_shape = _gamma_shape(reported.sum(axis=1), expected_total)
-    mean = (shape + reported) * (1.0 - share)[:, None] / _denominator(shape, expected, share)
+    mean = _pool(reported, share[:, None], shape, expected)
     variance = mean * (1.0 + mean / (shape + reported))
-    all_reported = reported.sum(axis=1)
-    total_mean = (total_shape + all_reported) * (1.0 - share)
-    total_mean = total_mean / _denominator(total_shape, expected_total, share)
+    total_mean = _pool(reported.sum(axis=1), share, total_shape, expected_total)
     for group in np.unique(areas.income_quintile):
         member = areas.income_quintile == group
         have, want = mean[member].sum(axis=0), plain[member].sum(axis=0)
@@ -153,9 +170,19 @@ def infer_unreported(
     return Unreported(mean, variance, total_mean, total_shape)
 
 
-def _denominator(shape: float, expected: np.ndarray, share: np.ndarray) -> np.ndarray:
-    share = share.reshape(-1, *([1] * (expected.ndim - 1)))
-    return shape * share / np.maximum(expected, 1e-12) + share
+def _pool(
+    reported: np.ndarray, share: np.ndarray, shape: float, expected: np.ndarray
+) -> np.ndarray:
+    """Mean unreported incidents under a Gamma spread of rates, moved by one standard error at most.
+
+    Where an area is nothing like its group (incidents where hardly anybody lives), its own reports
+    count: the limited translation of Efron and Morris (1972).
+    """
+    odds = (1.0 - share) / share
+    pooled = (shape + reported) * odds / (shape / np.maximum(expected, 1e-12) + 1.0)
+    own = reported * odds
+    error = np.sqrt((reported + 1.0) * (1.0 - share)) / share
+    return np.clip(pooled, own - error, own + error)
 
 
 def _expected_reported(
@@ -181,6 +208,18 @@ def _gamma_shape(reported: np.ndarray, expected: np.ndarray) -> float:
     return float(np.clip(square / excess if excess > 0 else 100.0, 0.05, 100.0))
 
 
+def _edge_variance(
+    reported: np.ndarray, rate_per_day: np.ndarray, share: np.ndarray, length_days: float
+) -> np.ndarray:
+    """Variance of the reported incidents of a window from what crosses its edges.
+
+    An incident is counted when it is first reported, p/λ days after it began on average: some are
+    carried in from before and some carried out, as many on average, independently.
+    """
+    delay_days = np.minimum(np.nan_to_num(share / rate_per_day), length_days)
+    return 2.0 * (reported.T / length_days * delay_days).T
+
+
 def estimate_from_shares(
     estimator: str,
     assumption: str,
@@ -201,6 +240,8 @@ def estimate_from_shares(
     share_draws = 1.0 / factor_draws
     relative = share_draws.std(axis=0) / np.maximum(share_draws.mean(axis=0), 1e-12)
     of_cases = (table.count_sd * factors) ** 2 / np.maximum(n_reported, 1.0)
+    at_edges = _edge_variance(reported, rate[0], share, table.window_days)
+    total_at_edges = _edge_variance(n_reported, rate[0], share, table.n_days)
     # d(unreported)/d(log p) = −unreported/(1 − p): the parameters' share of the error.
     slope = unreported.mean / np.maximum(1.0 - share, 1e-6)[:, None]
     return Estimate(
@@ -215,14 +256,17 @@ def estimate_from_shares(
         reported_share_se=share_draws.std(axis=0),
         incidents=reported + unreported.mean,
         incidents_se=np.sqrt(
-            unreported.variance + (slope * relative[:, None]) ** 2 + reported * of_cases[:, None]
+            unreported.variance
+            + (slope * relative[:, None]) ** 2
+            + reported * of_cases[:, None]
+            + at_edges * factors[:, None] ** 2
         ),
         cell_area=np.arange(areas.n_areas),
         cell_counts=reported,
         factors=factors,
         factor_draws=factor_draws,
         counts_unreported=True,
-        count_sd=table.count_sd,
+        count_sd=np.sqrt(table.count_sd**2 + total_at_edges),
         pooled_unreported=unreported.total_mean,
         pooled_shape=unreported.total_shape,
         reason=np.where((reason == "") & (n_reported == 0), NO_REPORTS, reason),

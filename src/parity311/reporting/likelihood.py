@@ -26,15 +26,11 @@ and this undoes it. The sum is Gauss-Laguerre quadrature, whose nodes and weight
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import roots_genlaguerre
+from scipy.linalg import eigh_tridiagonal
 
-N_BLOCK = 1 << 13
-"""Rows worked on at a time, so that intermediate arrays stay in the processor's cache."""
 TINY = 1e-300
 """Keeps the logarithm of a probability that rounds to zero finite."""
 
@@ -84,6 +80,11 @@ class Logarithm(NamedTuple):
     bend: dict[tuple[int, int], np.ndarray]
 
 
+def resolve_law(law: str, data: RowData) -> str:
+    """The law by which rows are read: ``called`` where the end of an exposure tells of the end."""
+    return "called" if law == "exponential" and bool(np.any(data.found_ended)) else law
+
+
 def share_terms(law: str, rate: np.ndarray, closing: np.ndarray) -> Logarithm:
     """P(reported)."""
     if law == "fixed":
@@ -104,7 +105,7 @@ def window_terms(
     law: str, rate: np.ndarray, closing: np.ndarray, callback: np.ndarray, data: RowData
 ) -> Logarithm:
     """P(y, s | reported, d) over λ^y, before silence."""
-    if law == "exponential" and data.found_ended.any():
+    if law == "called":
         return _called_window(rate, closing, callback, data)
     if law == "exponential":
         return _exponential_window(rate, closing, data.last_delay_days, data.exposure_days)
@@ -234,7 +235,7 @@ def silent_terms(
 
     Without calls the window does not depend on the incident, and its chance is one.
     """
-    if law != "exponential" or not data.found_ended.any():
+    if law != "called":
         return None
     none = np.zeros_like(closing)
     found = _called_window(none, closing, callback, data._replace(last_delay_days=none))
@@ -256,28 +257,34 @@ EVEN = Mixture(np.zeros(1), np.ones(1))
 
 
 def gamma_mixture(shape: float) -> Mixture:
-    """Nodes and weights of Gamma(k, 1/k), mean 1 (generalised Gauss-Laguerre)."""
+    """Nodes and weights of Gamma(k, 1/k), mean 1: generalised Gauss-Laguerre quadrature.
+
+    From the eigenvalues of its Jacobi matrix, which do not overflow for large k.
+    """
     n_nodes = next(n for least, n in MIX_NODES if shape >= least)
-    nodes, weights = roots_genlaguerre(n_nodes, shape - 1.0)
+    place = np.arange(n_nodes)
+    beside = np.sqrt(place[1:] * (place[1:] + shape - 1.0))
+    nodes, vectors = eigh_tridiagonal(2.0 * place + shape, beside)
+    weights = vectors[0] ** 2
     keep = weights > 1e-14 * weights.max()
     return Mixture(np.log(nodes[keep] / shape), weights[keep] / weights[keep].sum())
 
 
-def mix(nodes: Sequence[Logarithm], mixture: Mixture) -> Logarithm:
-    """Logarithm of a weighted sum: derivatives are moments under the nodes' shares in it."""
-    log_mass = np.stack([node.value for node in nodes]) + np.log(mixture.weight)[:, None]
+def mix(node: Logarithm, mixture: Mixture) -> Logarithm:
+    """Logarithm of a weighted sum over the leading axis (nodes).
+
+    Derivatives are moments under the nodes' shares in the sum.
+    """
+    log_mass = node.value + np.log(mixture.weight + TINY)[:, None]
     largest = log_mass.max(axis=0)
     mass = np.exp(log_mass - largest)
     total = mass.sum(axis=0)
-    mass /= total
-    slope = {i: np.zeros_like(total) for i in nodes[0].slope}
-    bend = {pair: np.zeros_like(total) for pair in nodes[0].bend}
-    for share, node in zip(mass, nodes, strict=True):
-        for i, part in node.slope.items():
-            slope[i] += share * part
-        for i, j in bend:
-            bend[i, j] += share * (node.bend[i, j] + node.slope[i] * node.slope[j])
-    bend = {(i, j): part - slope[i] * slope[j] for (i, j), part in bend.items()}
+    mass = mass / total
+    slope = {i: (mass * part).sum(axis=0) for i, part in node.slope.items()}
+    bend = {}
+    for (i, j), part in node.bend.items():
+        moment = (mass * (part + node.slope[i] * node.slope[j])).sum(axis=0)
+        bend[i, j] = moment - slope[i] * slope[j]
     return Logarithm(largest + np.log(total), slope, bend)
 
 
@@ -294,8 +301,9 @@ def _add(one: Logarithm, two: Logarithm, sign: float) -> Logarithm:
 def log_share(law: str, mixture: Mixture, packed: np.ndarray) -> Logarithm:
     """Logarithm of P(reported) of every row of parameters."""
     rate, closing = np.exp(packed[:, RATE]), np.exp(packed[:, CLOSING])
-    nodes = [share_terms(law, rate * np.exp(factor), closing) for factor in mixture.log_factor]
-    return nodes[0] if len(nodes) == 1 else mix(nodes, mixture)
+    if len(mixture.weight) == 1:
+        return share_terms(law, rate, closing)
+    return mix(share_terms(law, rate * np.exp(mixture.log_factor)[:, None], closing), mixture)
 
 
 def log_seen(law: str, mixture: Mixture, packed: np.ndarray, data: RowData) -> Logarithm:
@@ -303,13 +311,12 @@ def log_seen(law: str, mixture: Mixture, packed: np.ndarray, data: RowData) -> L
     rate, closing, callback = (np.exp(packed[:, place]) for place in (RATE, CLOSING, CALLBACK))
     if len(mixture.weight) == 1:
         return window_terms(law, rate, closing, callback, data)
-    nodes, shares = [], []
-    for factor in mixture.log_factor:
-        here = rate * np.exp(factor)
-        shares.append(share_terms(law, here, closing))
-        both = _add(window_terms(law, here, closing, callback, data), shares[-1], 1.0)
-        nodes.append(both._replace(value=both.value + data.n_further * factor))
-    return _add(mix(nodes, mixture), mix(shares, mixture), -1.0)
+    factor = mixture.log_factor[:, None]
+    here = rate * np.exp(factor)
+    share = share_terms(law, here, closing)
+    both = _add(window_terms(law, here, closing, callback, data), share, 1.0)
+    both = both._replace(value=both.value + data.n_further * factor)
+    return _add(mix(both, mixture), mix(share, mixture), -1.0)
 
 
 def row_derivatives(
@@ -345,89 +352,6 @@ def row_derivatives(
     hessian |= {(i, SILENT): -either * gap[i] for i in gap}
     hessian[SILENT, SILENT] = either - silent * (1.0 - silent)
     return value - np.logaddexp(0.0, logit), gradient, hessian
-
-
-class Rows(NamedTuple):
-    """Rows in the order of their cells, so that sums over cells are sums over runs."""
-
-    data: RowData
-    cell: np.ndarray
-    n_cells: int
-
-    @staticmethod
-    def sort(data: RowData, cell: np.ndarray, n_cells: int) -> Rows:
-        """Put rows into the order of their cells."""
-        order = np.argsort(cell, kind="stable")
-        return Rows(data.take(order), cell[order], n_cells)
-
-
-def sum_derivatives(law: str, mixture: Mixture, packed: np.ndarray, rows: Rows) -> Derivatives:
-    """Log likelihood of all rows; derivatives summed over the rows of every cell.
-
-    Parameters
-    ----------
-    packed
-        (n_cells, 4) parameters of every cell.
-    """
-    gradient = np.zeros((rows.n_cells, N_PARAMETERS))
-    hessian = np.zeros((rows.n_cells, N_PARAMETERS, N_PARAMETERS))
-
-    def compute(start: int) -> tuple[float, np.ndarray, dict, dict]:
-        block = slice(start, start + N_BLOCK)
-        cell = rows.cell[block]
-        value, first, second = row_derivatives(law, mixture, packed[cell], rows.data.take(block))
-        runs = np.flatnonzero(np.diff(cell, prepend=-1))
-        slopes = {i: np.add.reduceat(part, runs) for i, part in first.items()}
-        bends = {pair: np.add.reduceat(part, runs) for pair, part in second.items()}
-        return float(value.sum()), cell[runs], slopes, bends
-
-    total = 0.0
-    for value, cell, slopes, bends in _in_threads(compute, range(0, len(rows.cell), N_BLOCK)):
-        total += value
-        for i, part in slopes.items():
-            gradient[cell, i] += part
-        for (i, j), part in bends.items():
-            hessian[cell, i, j] += part
-    upper = np.triu_indices(N_PARAMETERS, 1)
-    hessian[:, upper[1], upper[0]] = hessian[:, upper[0], upper[1]]
-    return Derivatives(total, gradient, hessian)
-
-
-def _in_threads(compute, starts: range) -> list:
-    if len(starts) == 1:
-        return [compute(starts[0])]
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(compute, starts))
-
-
-SKEW_STEP = 1e-4
-"""Step of the one-sided differences of the curvature, on the scale of the parameters."""
-
-
-def skewness(
-    law: str,
-    mixture: Mixture,
-    packed: np.ndarray,
-    rows: Rows,
-    here: np.ndarray,
-    moves: Sequence[int],
-) -> np.ndarray:
-    """(n_cells, 4) derivatives of the second derivative in log λ, summed over rows.
-
-    Parameters
-    ----------
-    here
-        (n_cells,) the second derivative at ``packed``.
-    moves
-        Parameters that are estimated; the derivatives in others are left at 0.
-    """
-    out = np.zeros_like(packed)
-    for place in moves:
-        moved = packed.copy()
-        moved[:, place] += SKEW_STEP
-        there = sum_derivatives(law, mixture, moved, rows).hessian[:, RATE, RATE]
-        out[:, place] = (there - here) / SKEW_STEP
-    return out
 
 
 def inspection_derivatives(

@@ -3,12 +3,15 @@
 Columns: ``incident_id``, ``reported_at``, ``area``; optional ``ended_at`` (closing or inspection,
 whichever came first), ``opened_at`` (when the incident began, where known), ``report_id``,
 ``category``, ``households`` and ``income_quintile`` of the area; every other column is a numeric
-covariate of the area.
+covariate of the area. A second CSV may list the areas instead (``area`` and the same columns), so
+that areas nobody reported from are estimated as well.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import csv
+import re
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -18,6 +21,7 @@ import pyarrow as pa
 
 from parity311.errors import InputError, RecordsError
 from parity311.reporting.areas import Areas
+from parity311.reporting.settings import InspectionSample
 from parity311.reporting.table import (
     MAX_EXPOSURE_DAYS,
     WINDOW_DAYS,
@@ -29,6 +33,7 @@ from parity311.reporting.table import (
 REQUIRED = ("incident_id", "reported_at", "area")
 TIMES = ("reported_at", "ended_at", "opened_at")
 KNOWN = (*REQUIRED, "ended_at", "opened_at", "report_id", "category")
+INSPECTED = ("area", "n_found", "n_reported")
 FIRST_DAY = date(1970, 1, 1)
 
 
@@ -50,27 +55,7 @@ class OwnReports:
 
 def read_own_reports(path: Path) -> OwnReports:
     """Read and check a CSV; an error names row (the header is row 1) and column."""
-    if not path.is_file():
-        raise RecordsError(f"There is no file {path}; give the path of a CSV of reports.")
-    try:
-        with duckdb.connect() as connection:
-            source = str(path).replace("'", "''")
-            rows = connection.sql(
-                f"SELECT * FROM read_csv('{source}', all_varchar = true, header = true)"
-            ).to_arrow_table()
-    except duckdb.Error as error:
-        raise RecordsError(
-            f"{path} cannot be read as CSV ({str(error).splitlines()[0]}); write one header row "
-            "and one row per report, separated by commas."
-        ) from error
-    missing = [name for name in REQUIRED if name not in rows.column_names]
-    if missing:
-        raise RecordsError(
-            f"{path} has no column {missing[0]!r}; it has {', '.join(rows.column_names)}, and "
-            f"needs {', '.join(REQUIRED)}. Rename or add it."
-        )
-    if rows.num_rows == 0:
-        raise RecordsError(f"{path} has a header and no rows; give at least one report.")
+    rows = _read_csv(path, REQUIRED, "report")
     for name in ("incident_id", "area"):
         _refuse(path, name, rows[name], _is_empty(rows[name]), "may not be empty")
     days = {name: _read_days(path, rows, name) for name in TIMES}
@@ -87,6 +72,74 @@ def read_own_reports(path: Path) -> OwnReports:
             name: _read_numbers(path, rows, name) for name in rows.column_names if name not in KNOWN
         },
     )
+
+
+def read_own_areas(path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Read and check a CSV of areas: their names, and their numeric columns."""
+    rows = _read_csv(path, ("area",), "area")
+    _refuse(path, "area", rows["area"], _is_empty(rows["area"]), "may not be empty")
+    names = _texts(rows["area"])
+    first = np.unique(names, return_index=True)[1]
+    repeated = np.ones(len(names), dtype=bool)
+    repeated[first] = False
+    _refuse(path, "area", rows["area"], repeated, "every area may stand in one row only")
+    columns = [name for name in rows.column_names if name != "area"]
+    return names, {name: _read_numbers(path, rows, name) for name in columns}
+
+
+def read_inspections(path: Path, areas: Areas) -> InspectionSample:
+    """Read a CSV of random inspections: area, n_found, n_reported (of those found, ever)."""
+    rows = _read_csv(path, INSPECTED, "inspected area")
+    index, known = areas.match(_texts(rows["area"]))
+    _refuse(path, "area", rows["area"], ~known, "it must be an area of the reports or records")
+    counts = []
+    for name in INSPECTED[1:]:
+        values = _read_numbers(path, rows, name)
+        bad = ~(values >= 0) | (values != np.round(values))
+        _refuse(path, name, rows[name], bad, "expected a whole number, 0 or more")
+        counts.append(values)
+    _refuse(path, "n_reported", rows["n_reported"], counts[1] > counts[0], "more than n_found")
+    return InspectionSample(index, counts[0], counts[1])
+
+
+def _read_csv(path: Path, required: tuple[str, ...], what: str) -> pa.Table:
+    """Read a CSV as text; one line that says what is wrong where it cannot be."""
+    if not path.is_file():
+        raise RecordsError(f"There is no file {path}; give the path of a CSV, one row per {what}.")
+    if path.stat().st_size == 0:
+        raise RecordsError(f"{path} is empty; write one header row and one row per {what}.")
+    options = "all_varchar = true, header = true, auto_detect = false, columns = {}, delim = ','"
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            header = [name.strip() for name in next(csv.reader(file))]
+        if len(set(header)) < len(header):
+            raise RecordsError(f"{path}, row 1: a column is named twice; rename one of them.")
+        names = ", ".join(f"'{_quoted(name)}': 'VARCHAR'" for name in header)
+        options = options.replace("{}", "{" + names + "}")
+        with duckdb.connect() as connection:
+            rows = connection.sql(
+                f"SELECT * FROM read_csv('{_quoted(str(path))}', {options}, quote = '\"')"
+            ).to_arrow_table()
+    except (duckdb.Error, UnicodeDecodeError, csv.Error, StopIteration) as error:
+        place = re.search(r"Line: (\d+)", str(error))
+        where = f", row {place[1]}" if place else ""
+        raise RecordsError(
+            f"{path}{where} cannot be read as CSV; write one header row and one row per {what}, "
+            "separated by commas, with as many values as the header, in UTF-8."
+        ) from error
+    missing = [name for name in required if name not in rows.column_names]
+    if missing:
+        raise RecordsError(
+            f"{path} has no column {missing[0]!r}; it has {', '.join(rows.column_names)}, and "
+            f"needs {', '.join(required)}. Rename or add it."
+        )
+    if rows.num_rows == 0:
+        raise RecordsError(f"{path} has a header and no rows; give at least one {what}.")
+    return rows
+
+
+def _quoted(text: str) -> str:
+    return text.replace("'", "''")
 
 
 def _texts(column: pa.ChunkedArray) -> np.ndarray:
@@ -144,20 +197,23 @@ def reports_from_own(
     date_to: date | None = None,
     max_exposure_days: float = MAX_EXPOSURE_DAYS,
     window_days: int = WINDOW_DAYS,
+    given_areas: tuple[np.ndarray, dict[str, np.ndarray]] | None = None,
 ) -> tuple[ReportTable, Areas]:
     """Build the table and the areas of a user's own reports.
 
-    Every area of the file has a row. Repeated request ids count once; reports before their
-    incident opened are left out; an incident that ended before its first report keeps its place
-    among the reported ones and says nothing about the rate. Each of these is counted in
-    ``left_out``.
+    Every area of the file, or of ``given_areas``, has a row. Repeated request ids count once;
+    reports before their incident opened are left out; an incident that ended before its first
+    report keeps its place among the reported ones and says nothing about the rate. Each of these is
+    counted in ``left_out``.
     """
     keep, left_out = _usable(own)
     date_from = date_from or FIRST_DAY + timedelta(days=int(own.reported_day[keep].min()))
     date_to = date_to or FIRST_DAY + timedelta(days=int(own.reported_day[keep].max()) + 1)
     n_windows = count_windows(date_from, date_to, window_days)
     start, stop = ((day - FIRST_DAY).days for day in (date_from, date_to))
-    names, area_of_row = np.unique(own.area, return_inverse=True)
+    listed = own.area if given_areas is None else np.concatenate([given_areas[0], own.area])
+    names, place_of = np.unique(listed, return_inverse=True)
+    area_of_row = place_of[len(listed) - len(own.area) :]
     keep &= own.reported_day < stop
     left_out["after the last date"] = int((own.reported_day >= stop).sum())
     rows = np.flatnonzero(keep)
@@ -206,7 +262,14 @@ def reports_from_own(
         window_days=window_days,
         left_out={reason: n for reason, n in left_out.items() if n},
     )
-    return table, _areas_of(own, names, area_of_row)
+    if given_areas is None:
+        return table, _areas_of(own.covariates, names, area_of_row)
+    n_listed = len(given_areas[0])
+    absent = int((~np.isin(np.unique(own.area), given_areas[0])).sum())
+    if absent:
+        note = f"{absent} areas with reports are not in the list of areas: covariates unknown."
+        table = replace(table, notes=(*table.notes, note))
+    return table, _areas_of(given_areas[1], names, place_of[:n_listed])
 
 
 def _usable(own: OwnReports) -> tuple[np.ndarray, dict[str, int]]:
@@ -231,7 +294,7 @@ def _usable(own: OwnReports) -> tuple[np.ndarray, dict[str, int]]:
     return keep, left_out
 
 
-def _areas_of(own: OwnReports, names: np.ndarray, area_of_row: np.ndarray) -> Areas:
+def _areas_of(columns: dict[str, np.ndarray], names: np.ndarray, area_of_row: np.ndarray) -> Areas:
     """Areas with the mean of every covariate over their rows."""
 
     def mean(values: np.ndarray) -> np.ndarray:
@@ -240,7 +303,7 @@ def _areas_of(own: OwnReports, names: np.ndarray, area_of_row: np.ndarray) -> Ar
         count = np.bincount(area_of_row[known], minlength=len(names))
         return np.divide(total, count, out=np.full(len(names), np.nan), where=count > 0)
 
-    covariates = {name: mean(values) for name, values in own.covariates.items()}
+    covariates = {name: mean(values) for name, values in columns.items()}
     households = covariates.pop("households", np.ones(len(names)))
     quintile = covariates.pop("income_quintile", np.zeros(len(names)))
     return Areas(

@@ -79,12 +79,15 @@ def _window_starts(table: ReportTable) -> list[Any]:
 
 def _area_window_columns(areas: Areas, table: ReportTable, found: Estimate) -> dict[str, Any]:
     n_areas, n_windows = found.incidents.shape
+    lower, upper = found.window_intervals()
     starts = np.array(_window_starts(table), dtype="datetime64[D]")
     return {
         "area": np.repeat(areas.geoid.astype(str), n_windows),
         "window_from": np.tile(starts, n_areas),
         "estimated_incidents": found.incidents.ravel(),
         "se": found.incidents_se.ravel(),
+        "lower": lower.ravel(),
+        "upper": upper.ravel(),
     }
 
 
@@ -306,7 +309,7 @@ def write_validation(run: RunWriter, result: dict[str, Any]) -> None:
             title=f"Estimators against the truth: {result['domain']}",
             summary=(
                 f"{result['n_true_incidents']:,} incidents happened, "
-                f"{result['n_reported_incidents']:,} cases were opened.",
+                f"{result['n_cases']:,} cases were opened.",
             ),
             sections=(
                 Section(

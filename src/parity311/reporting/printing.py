@@ -45,18 +45,24 @@ def print_estimate(result: dict[str, Any]) -> None:
 
 
 def print_comparison(result: dict[str, Any]) -> None:
-    """Print every estimator's strata totals side by side."""
+    """Print every estimator's strata totals side by side, and how far apart they are."""
     shown = [row for row in result["estimators"] if row["strata"] is not None]
-    table = Table(title="Estimated incidents per 28 days by stratum")
-    table.add_column("estimator")
+    table = _compact("Estimated incidents per 28 days by stratum")
+    table.add_column("estimator", no_wrap=True)
     for part in shown[0]["strata"] if shown else []:
-        table.add_column(part["stratum"], justify="right")
-    table.add_column("first / last", justify="right")
+        table.add_column(part["stratum"], justify="right", no_wrap=True)
+    table.add_column("first/last", justify="right")
+    table.add_column("moved", justify="right")
     for row in shown:
         values = [_number(part["estimated_incidents"]) for part in row["strata"]]
-        table.add_row(row["estimator"], *values, f"{row['first_to_last'] or float('nan'):.2f}")
+        ratio = f"{row['first_to_last'] or float('nan'):.2f}"
+        table.add_row(row["estimator"], *values, ratio, _percent(row["moved_share"]).lstrip("+"))
     console = Console()
     console.print(table)
+    console.print(
+        "moved: share of all incidents that the estimator gives to other strata than "
+        f"{result['compared_with']} does."
+    )
     for row in result["estimators"]:
         if row["strata"] is None:
             console.print(f"{row['estimator']}: {row['reason']}")
@@ -69,30 +75,81 @@ def print_comparison(result: dict[str, Any]) -> None:
     console.print(f"Report: {result['report']}", soft_wrap=True)
 
 
+def _compact(title: str) -> Table:
+    return Table(title=title, box=None, padding=(0, 1), title_justify="left")
+
+
 def print_validation(result: dict[str, Any]) -> None:
-    """Print how far every estimator is from the truth."""
-    table = Table(title=f"Relative error by income quintile, {result['domain']}")
-    for heading in ("scenario", "estimator", "lifetime", "inspected", "1", "2", "3", "4", "5"):
-        table.add_column(heading)
-    for heading in ("low share", "true", "coverage", "seconds"):
-        table.add_column(heading, justify="right")
-    for row in result["estimators"]:
-        table.add_row(
-            row["scenario"],
-            row["estimator"],
-            row["lifetime"],
-            f"{row['inspections']:.0%}",
-            *(_percent(value) for value in row["bias_by_quintile"]),
-            f"{row['low_share_at_parity']:.3f}",
-            f"{row['true_low_share']:.3f}",
-            f"{row['coverage']:.2f}",
-            f"{row['seconds']:.1f}",
-        )
+    """Print how far every estimator is from the truth, scenario by scenario."""
     console = Console()
-    console.print(table)
-    links = result["duplicate_detection"]
+    for name, meaning in result["scenarios"].items():
+        rows = [row for row in result["estimators"] if row["scenario"] == name]
+        if not rows:
+            continue
+        table = _compact(f"{name}: {meaning}")
+        table.add_column("estimator", no_wrap=True)
+        table.add_column("lifetime", no_wrap=True)
+        for heading in ("1", "2", "3", "4", "5", "1/5"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column("cover", justify="right")
+        for row in rows:
+            told = f"{row['inspections']:.0%} inspected" if row["inspections"] else row["lifetime"]
+            errors = [*row["bias_by_quintile"], row["ratio_error"]]
+            cover = f"{row['coverage']:.2f}"
+            table.add_row(row["estimator"], told, *(_percent(value) for value in errors), cover)
+        console.print(table)
+        console.print()
     console.print(
-        f"Duplicates found without marks: precision {links['precision']:.2f}, recall "
-        f"{links['recall']:.2f}."
+        "Relative error of estimated incidents by income quintile and of the ratio of the outer "
+        "two; cover: share of areas whose 90 % interval holds the truth. With lifetimes estimated "
+        f"and tracts inspected, {result['inspections']}."
     )
+    for bar in result["bars"]:
+        if not bar["holds"]:
+            console.print(
+                f"Missed: {bar['scenario']}, {bar['lifetime']}, {bar['asked']}: {bar['value']:.3f}."
+            )
+    console.print(f"{sum(bar['holds'] for bar in result['bars'])} of {len(result['bars'])} hold.")
+    print_duplicates(console, result["duplicate_detection"])
+    console.print(f"Report: {result['report']}", soft_wrap=True)
+
+
+def print_duplicates(console: Console, rows: list[dict[str, Any]]) -> None:
+    """Print precision and recall of duplicate detection by rule."""
+    table = _compact("Duplicates found without marks, over pairs of reports")
+    for heading in ("rule", "precision", "recall", "incidents", "true"):
+        table.add_column(heading, justify="left" if heading == "rule" else "right")
+    for row in rows:
+        rule = row["rule"]
+        words = row["how"]
+        if rule:
+            words = f"same building, {rule['max_days']:g} days"
+            words += ", same problem" if rule["same_problem"] else ", any problem"
+            words += ", while open" if rule["until_closed"] else ""
+        counts = (f"{row['n_incidents']:,}", f"{row['n_true_incidents']:,}")
+        table.add_row(words, f"{row['precision']:.2f}", f"{row['recall']:.2f}", *counts)
+    console.print(table)
+
+
+def print_spatial(result: dict[str, Any]) -> None:
+    """Print how well the spatial model ranks areas, and what it says about reporting."""
+    console = Console()
+    if result["scores"]:
+        table = _compact("Chance that an area with a later report ranks above one without (AUC)")
+        for heading in ("score", "AUC", "90 % interval", "areas without an early report"):
+            table.add_column(heading, justify="left" if heading == "score" else "right")
+        for row in result["scores"]:
+            ends = f"{row['auc_lower']:.3f} to {row['auc_upper']:.3f}"
+            rest = f"{row['auc_without_early_report']:.3f}"
+            table.add_row(row["score"], f"{row['auc']:.3f}", ends, rest)
+        console.print(table)
+    slopes = _compact("Slope of reporting per standard deviation (logit)")
+    for heading in ("covariate", "mean", "90 % interval"):
+        slopes.add_column(heading, justify="left" if heading == "covariate" else "right")
+    for row in result["slopes"]:
+        ends = f"{row['lower']:+.2f} to {row['upper']:+.2f}"
+        slopes.add_row(row["covariate"], f"{row['mean']:+.2f}", ends)
+    console.print(slopes)
+    console.print(result["convergence"]["verdict"])
+    console.print(result["not_identified"])
     console.print(f"Report: {result['report']}", soft_wrap=True)

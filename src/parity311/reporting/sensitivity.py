@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parity311.reporting.areas import Areas
-from parity311.reporting.estimate import estimate
+from parity311.reporting.estimate import SAMPLED, estimate
 from parity311.reporting.incidents import INTERVAL, Estimate
 from parity311.reporting.lifetimes import BAND, Lifetime, exponential
 from parity311.reporting.settings import Settings
@@ -57,11 +57,12 @@ def lifetime_band(
         again = estimate(
             table,
             areas,
-            estimator=found.estimator,
+            estimator="exposure_rate" if found.estimator in SAMPLED else found.estimator,
             lifetime=law,
             n_draws=settings.n_draws,
             seed=settings.seed,
             covariates=settings.covariates,
+            proxy_of=settings.proxy_of,
         )
         draws = total_by_stratum(again, strata, np.random.default_rng(settings.seed)).draws
         low, high = np.percentile(draws.sum(axis=1), INTERVAL, axis=0)

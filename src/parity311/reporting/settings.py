@@ -42,8 +42,11 @@ class Settings:
     seed: int = 0
     """Seed of the draws."""
     covariates: tuple[str, ...] | None = None
-    """Area covariates of the reporting rate; None: those of `areas.COVARIATES` that there are."""
+    """Area covariates of the reporting rate; None: those of `areas.COVARIATES` that there
+    are, and all of a user's own."""
     closing_covariates: tuple[str, ...] = ()
     """Area covariates of the closing rate; they need inspections to be told from reporting."""
     inspections: InspectionSample | None = None
     """What inspections that did not depend on reports found."""
+    proxy_of: str = "exposure_rate"
+    """Estimator that ``acs_proxy`` is fitted to."""

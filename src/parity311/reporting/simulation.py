@@ -53,12 +53,17 @@ class Simulated:
 
     table: ReportTable
     areas: Areas
-    true_incidents: np.ndarray
-    """(n_areas,) incidents that began in the period."""
+    true_by_window: np.ndarray
+    """(n_areas, n_windows) incidents that began in each window."""
     true_reported: np.ndarray
     """(n_areas,) of those, incidents that somebody reported (ever)."""
     true_rate: np.ndarray
     """(n_areas,) reports a day of an average incident."""
+
+    @property
+    def true_incidents(self) -> np.ndarray:
+        """(n_areas,) incidents that began in the period."""
+        return self.true_by_window.sum(axis=1)
 
     def inspect(self, rng: np.random.Generator, share: float) -> InspectionSample:
         """Inspect all incidents of a random share of areas (two at least)."""
@@ -111,10 +116,12 @@ def simulate(scenario: Scenario, areas: Areas, seed: int) -> Simulated:
     last = np.where(further > 0, is_open * rng.random(n) ** (1.0 / np.maximum(further, 1)), 0.0)
     seen = reported & (began + first >= 0) & (began + first < n_days)
     begun = began >= 0
+    true_by_window = np.zeros((areas.n_areas, scenario.n_windows), dtype=np.int64)
+    np.add.at(true_by_window, (area[begun], (began[begun] // WINDOW_DAYS).astype(np.int64)), 1)
     return Simulated(
         table=_table(area, began + first, further, last, exposure, seen, areas, n_days),
         areas=areas,
-        true_incidents=np.bincount(area[begun], minlength=areas.n_areas),
+        true_by_window=true_by_window,
         true_reported=np.bincount(area[begun & reported], minlength=areas.n_areas),
         true_rate=rate,
     )

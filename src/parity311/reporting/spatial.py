@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,9 @@ from parity311.reporting.graph import area_under_curve, find_components, smooth_
 
 N_BASIS = 200
 """Columns of the field's basis (prototype: enough for 2,221 tracts)."""
+N_BOOTSTRAP = 400
+N_EXTENSIONS = 2
+"""Times that sampling goes on, by as many draws again, where it has not converged."""
 LABEL_RETENTION = 0.9
 """Weight of the neighbours in the label-propagation baseline."""
 COUNTY_BOROUGHS = {
@@ -51,8 +55,8 @@ class Storm:
     borough: np.ndarray
     early: np.ndarray
     """(n,) whether there was a report in the first hours: what the model sees."""
-    later: np.ndarray
-    """(n,) whether there was one afterwards: what it is scored on."""
+    later: np.ndarray | None
+    """(n,) whether there was one afterwards: what it is scored on; None where not known (yet)."""
     covariates: np.ndarray
     """(n, p) standardised; missing values at the mean."""
     covariate_names: tuple[str, ...]
@@ -79,7 +83,7 @@ class SpatialFit:
 def read_storm(tracts: Path, edges: Path) -> Storm:
     """Read tracts (node, GEOID, T_train, T_test, counts) and edges (node_a, node_b) from CSV."""
     rows, pairs = _read_csv(tracts), _read_csv(edges)
-    needed = ("node", "GEOID", "T_train", "T_test", "population", "population_age", *SHARES)
+    needed = ("node", "GEOID", "T_train", "population", "population_age", *SHARES)
     for path, table, names in ((tracts, rows, needed), (edges, pairs, ("node_a", "node_b"))):
         missing = [name for name in names if name not in table.column_names]
         if missing:
@@ -104,11 +108,14 @@ def read_storm(tracts: Path, edges: Path) -> Storm:
         )
     geoid = np.array([str(value) for value in rows["GEOID"].to_pylist()], dtype=object)[order]
     covariates, names = _covariates(tracts, rows, order)
+    later = None
+    if "T_test" in rows.column_names:
+        later = _binary(tracts, rows, "T_test")[order]
     return Storm(
         geoid=geoid,
         borough=np.array([COUNTY_BOROUGHS.get(code[:5], code[:5]) for code in geoid], object),
-        early=_numbers(tracts, rows, "T_train")[order] > 0,
-        later=_numbers(tracts, rows, "T_test")[order] > 0,
+        early=_binary(tracts, rows, "T_train")[order],
+        later=later,
         covariates=covariates,
         covariate_names=names,
         edges=links[links[:, 0] != links[:, 1]],
@@ -135,6 +142,18 @@ def _numbers(path: Path, rows: pa.Table, name: str) -> np.ndarray:
             f"{path}, column {name!r}: not all values are numbers ({str(error).splitlines()[0]}). "
             "Correct them or leave them empty."
         ) from error
+
+
+def _binary(path: Path, rows: pa.Table, name: str) -> np.ndarray:
+    """A column of 0 and 1."""
+    values = _numbers(path, rows, name)
+    bad = np.flatnonzero(~np.isin(values, (0.0, 1.0)))
+    if len(bad):
+        raise RecordsError(
+            f"{path}, row {bad[0] + 2}, column {name!r}: {rows[name][int(bad[0])].as_py()!r} is "
+            "not 0 or 1. Write 1 where there was a report, 0 where there was none."
+        )
+    return values > 0
 
 
 def _covariates(
@@ -201,7 +220,19 @@ def fit_spatial(
     arrays = (jnp.asarray(basis), jnp.asarray(borough), jnp.asarray(storm.covariates))
     sampler.run(jax.random.PRNGKey(seed), *arrays, jnp.asarray(storm.early))
     draws = {name: np.asarray(value) for name, value in sampler.get_samples(True).items()}
+    for _ in range(N_EXTENSIONS):
+        if _assess(draws).has_converged:
+            break
+        sampler.post_warmup_state = sampler.last_state
+        sampler.run(sampler.last_state.rng_key, *arrays, jnp.asarray(storm.early))
+        more = {name: np.asarray(value) for name, value in sampler.get_samples(True).items()}
+        draws = {name: np.concatenate([draws[name], more[name]], axis=1) for name in draws}
     return _summarise(storm, draws, time.perf_counter() - begun)
+
+
+def _assess(draws: dict[str, np.ndarray]) -> Convergence:
+    """Convergence of what was sampled; q and ψ follow from it."""
+    return assess_convergence({k: part for k, part in draws.items() if k not in ("q", "psi")})
 
 
 def _summarise(storm: Storm, draws: dict[str, np.ndarray], seconds: float) -> SpatialFit:
@@ -211,7 +242,6 @@ def _summarise(storm: Storm, draws: dict[str, np.ndarray], seconds: float) -> Sp
     slopes = draws["slopes"].reshape(-1, storm.covariates.shape[1])
     ends = np.percentile(slopes, (5, 95), axis=0)
     prevalence = q.mean(axis=1)
-    sampled = {name: part for name, part in draws.items() if name not in ("q", "psi")}
     return SpatialFit(
         score=(incident * psi).mean(axis=0),
         incident_probability=incident.mean(axis=0),
@@ -225,33 +255,58 @@ def _summarise(storm: Storm, draws: dict[str, np.ndarray], seconds: float) -> Sp
             float(np.percentile(prevalence, 5)),
             float(np.percentile(prevalence, 95)),
         ),
-        convergence=assess_convergence(sampled),
+        convergence=_assess(draws),
         seconds=seconds,
     )
 
 
-def score_storm(storm: Storm, fit: SpatialFit) -> dict[str, dict[str, float]]:
-    """Area under the curve of later reports, on all areas and on those without an early one."""
+def rank_areas(storm: Storm, fit: SpatialFit) -> dict[str, np.ndarray]:
+    """Scores of every area by the model and by what it is to be compared with."""
     early = storm.early.astype(np.float64)
     _, borough = np.unique(storm.borough.astype(str), return_inverse=True)
     rate = np.bincount(borough, early) / np.bincount(borough)
     both = np.concatenate([storm.edges, storm.edges[:, ::-1]])
     degree = np.bincount(both[:, 0], minlength=len(early))
     around = early + np.bincount(both[:, 0], early[both[:, 1]], minlength=len(early))
-    scores = {
+    return {
         "spatial": fit.score,
         "label_propagation": spread_labels(early, storm.edges, LABEL_RETENTION),
         "borough_rate": rate[borough],
         "neighbour_mean": around / (degree + 1.0),
     }
-    quiet = ~storm.early
-    return {
-        name: {
-            "auc_all": area_under_curve(score, storm.later),
-            "auc_without_early_report": area_under_curve(score[quiet], storm.later[quiet]),
-        }
+
+
+def score_storm(storm: Storm, fit: SpatialFit, *, seed: int = 0) -> list[dict[str, Any]]:
+    """Area under the curve of later reports, on all areas and on those without an early one.
+
+    Intervals (90 %) are bootstrapped over areas, the same areas for every score, so that the
+    difference from label propagation has an interval too.
+    """
+    if storm.later is None:
+        return []
+    scores, later = rank_areas(storm, fit), storm.later
+    rng = np.random.default_rng(seed)
+    chosen = rng.integers(0, len(later), (N_BOOTSTRAP, len(later)))
+    rows = []
+    draws = {
+        name: np.array([area_under_curve(score[at], later[at]) for at in chosen])
         for name, score in scores.items()
     }
+    quiet = ~storm.early
+    for name, score in scores.items():
+        lower, upper = np.nanpercentile(draws[name], (5, 95))
+        gap = np.nanpercentile(draws[name] - draws["label_propagation"], (5, 95))
+        rows.append(
+            {
+                "score": name,
+                "auc": area_under_curve(score, later),
+                "auc_lower": float(lower),
+                "auc_upper": float(upper),
+                "above_label_propagation": [float(value) for value in gap],
+                "auc_without_early_report": area_under_curve(score[quiet], later[quiet]),
+            }
+        )
+    return rows
 
 
 def describe_graph(storm: Storm) -> dict[str, int]:

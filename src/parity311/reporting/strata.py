@@ -96,6 +96,10 @@ def total_by_stratum(estimate: Estimate, strata: Strata, rng: np.random.Generato
         draws[:, :, group] = estimate.factor_draws[:, member] @ counts
     if estimate.counts_unreported:
         draws = counted + _draw_unreported(rng, counted, draws)
+        draws[:, :, np.bincount(strata.of_area, minlength=n_groups) == 0] = 0.0
+        for group in np.flatnonzero(counted.sum(axis=0) == 0):
+            # Nobody reported anything there: what is pooled from others, never a silent zero.
+            point[:, group] = estimate.incidents[strata.of_area == group].sum(axis=0)
         draws = np.maximum(draws + _draw_counts(rng, estimate, strata, n_draws), 0.0)
     lower, upper = np.percentile(draws, INTERVAL, axis=0)
     return StrataTotals(strata, point, lower, upper, draws, estimate.windows_28d)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,19 @@ from parity311.reporting.estimate import ESTIMATORS, estimate
 from parity311.reporting.filings import estimate_filings, holds_filings
 from parity311.reporting.incidents import Estimate
 from parity311.reporting.lifetimes import Lifetime, parse_lifetime
-from parity311.reporting.own_reports import read_own_reports, reports_from_own
+from parity311.reporting.own_reports import (
+    read_inspections,
+    read_own_areas,
+    read_own_reports,
+    reports_from_own,
+)
 from parity311.reporting.sensitivity import Band, lifetime_band
 from parity311.reporting.settings import N_DRAWS, Settings
 from parity311.reporting.strata import StrataTotals, stratify, total_by_stratum
 from parity311.reporting.table import WINDOW_DAYS, ReportTable, reports_from_records
 from parity311.runs.store import start_run
+
+DEFAULT = "exposure_rate"
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,10 @@ class EstimateConfig:
     """Folder of records."""
     csv: Path | None = None
     """A CSV of reports instead."""
+    areas: Path | None = None
+    """A CSV of the areas of those reports."""
+    inspections: Path | None = None
+    """A CSV of random inspections."""
     domain: str = "heat"
     estimator: str = "exposure_rate"
     lifetime: str = "estimated"
@@ -78,8 +89,13 @@ def read_source(config: EstimateConfig) -> Source:
             date_from=config.date_from,
             date_to=config.date_to,
             window_days=config.window_days,
+            given_areas=read_own_areas(config.areas) if config.areas else None,
         )
-        return Source(table, areas, config.csv.name, pages.hash_file(config.csv), False)
+        files = [path for path in (config.csv, config.areas) if path is not None]
+        hashes = "".join(pages.hash_file(path) for path in files)
+        return Source(table, areas, config.csv.name, hashes, False)
+    if config.areas is not None:
+        raise InputError("--areas goes with --csv; records have their own tracts. Leave it out.")
     assert config.records is not None
     records = open_records(config.records)
     areas = areas_from_records(records)
@@ -95,21 +111,24 @@ def read_source(config: EstimateConfig) -> Source:
     return Source(table, areas, records.folder.name, records.fingerprint, is_synthetic)
 
 
-def make_estimate(config: EstimateConfig, source: Source, lifetime: Lifetime) -> Estimate:
-    """Run the estimator; mandatory filings have their own unless the paper's is asked for."""
+def make_settings(config: EstimateConfig, source: Source, lifetime: Lifetime) -> Settings:
+    """Settings of the estimators; inspections let lifetimes differ by income."""
     settings = Settings(lifetime, n_draws=config.n_draws, seed=config.seed)
+    if config.inspections is None:
+        return settings
+    by_income = tuple(name for name in ("log_income",) if name in source.areas.covariates)
+    sample = read_inspections(config.inspections, source.areas)
+    return replace(settings, inspections=sample, closing_covariates=by_income)
+
+
+def make_estimate(config: EstimateConfig, source: Source, settings: Settings) -> Estimate:
+    """Run the estimator; mandatory filings have their own unless the paper's is asked for."""
     if config.records is not None and config.estimator not in ("as_published", "raw"):
         records = open_records(config.records)
         if holds_filings(records, config.domain):
             return estimate_filings(records, config.domain, source.table, source.areas, settings)
-    return estimate(
-        source.table,
-        source.areas,
-        estimator=config.estimator,
-        lifetime=lifetime,
-        n_draws=config.n_draws,
-        seed=config.seed,
-    )
+    given = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    return estimate(source.table, source.areas, estimator=config.estimator, **given)
 
 
 def run_estimate(config: EstimateConfig, runs: Path) -> dict[str, Any]:
@@ -121,12 +140,12 @@ def run_estimate(config: EstimateConfig, runs: Path) -> dict[str, Any]:
         run.add_data(source.name, source.fingerprint, is_synthetic=source.is_synthetic)
         run.set_seeds(draws=config.seed)
         with run.stage("estimate"):
-            found = make_estimate(config, source, lifetime)
+            settings = make_settings(config, source, lifetime)
+            found = make_estimate(config, source, settings)
             totals = total_by_stratum(found, strata, np.random.default_rng(config.seed))
         band: Band | None = None
-        if "mean_lifetime_days" in found.details:
+        if "mean_lifetime_days" in found.details and settings.inspections is None:
             with run.stage("sensitivity"):
-                settings = Settings(lifetime, n_draws=config.n_draws, seed=config.seed)
                 band = lifetime_band(source.table, source.areas, strata, found, settings)
         result = describe_estimate(source, found, totals, band)
         run.add_metrics(result)
@@ -182,7 +201,7 @@ def run_compare(config: EstimateConfig, runs: Path) -> dict[str, Any]:
         for name in ESTIMATORS:
             with run.stage(name):
                 rows += _compare_one(name, config, source, strata, lifetime)
-        result = {"estimators": rows, **_distance(rows)}
+        result = {"estimators": rows, "compared_with": DEFAULT, **_distance(rows)}
         run.add_metrics(result)
         pages.write_comparison(run, rows, strata.names)
     return {"run": run.id, "report": str(run.final_path / "report.html"), **result}
@@ -236,7 +255,20 @@ def _low_share(per: np.ndarray) -> float:
 
 
 def _distance(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """How far apart the estimators' ratios of first to last stratum are."""
+    """How far apart the estimators are: shares moved, and ratios of first to last stratum.
+
+    ``moved_share`` is added to every row: half the sum of absolute differences from the default
+    estimator's shares (total variation), the part of all incidents it puts elsewhere.
+    """
+    shares = {
+        row["estimator"]: np.array([part["share"] or 0.0 for part in row["strata"]])
+        for row in rows
+        if row["strata"] is not None
+    }
+    for row in rows:
+        known = DEFAULT in shares and row["estimator"] in shares
+        gap = shares[row["estimator"]] - shares[DEFAULT] if known else np.array([np.nan])
+        row["moved_share"] = float(np.abs(gap).sum() / 2)
     ratios = {row["estimator"]: row["first_to_last"] for row in rows if row.get("first_to_last")}
     if not ratios:
         return {"largest_ratio": None, "smallest_ratio": None}
@@ -260,7 +292,6 @@ def run_validate(
         run.set_seeds(draws=seed)
         result = validate_city(city, domain, scenarios=scenarios, seed=seed)
         result["estimators"] = [asdict(row) for row in result["estimators"]]
-        result["duplicate_detection"] = asdict(result["duplicate_detection"])
         run.add_metrics(result)
         pages.write_validation(run, result)
     return {"run": run.id, "report": str(run.final_path / "report.html"), **result}

@@ -9,64 +9,33 @@ from typing import Any
 
 import numpy as np
 
-from parity311.errors import InputError
-from parity311.records.store import open_records
-from parity311.records.truth import Truth, open_truth
-from parity311.reporting.areas import Areas, areas_from_records
-from parity311.reporting.duplicates import LinkRule, LinkScore, link_reports, score_links
+from parity311.errors import EstimationError
+from parity311.reporting.cases import (
+    CITY,
+    SCENARIOS,
+    Case,
+    case_from_city,
+    case_from_scenario,
+)
+from parity311.reporting.duplicate_scores import score_rules
 from parity311.reporting.estimate import ESTIMATORS, estimate
 from parity311.reporting.incidents import INTERVAL, Estimate
-from parity311.reporting.lifetimes import Lifetime, estimated, exponential
+from parity311.reporting.lifetimes import estimated
 from parity311.reporting.sensitivity import lifetime_band
-from parity311.reporting.settings import InspectionSample, Settings
-from parity311.reporting.simulation import Scenario, simulate
+from parity311.reporting.settings import Settings
 from parity311.reporting.strata import stratify, total_by_stratum
-from parity311.reporting.table import ReportTable, reports_from_records
 
 N_QUINTILES = 5
 INSPECTED_SHARE = 0.05
 """Share of tracts with a random inspection sample, where one is tried."""
-SCENARIOS: dict[str, tuple[Scenario, str]] = {
-    "service_lags": (
-        Scenario(income_slope=0.4, service_slope=-0.5),
-        "the city comes about four times as late in the poorest areas as in the richest",
-    ),
-    "heavy_tailed": (
-        Scenario(income_slope=0.4, gamma_shape=1.0),
-        "reporting varies exponentially between incidents of one place",
-    ),
-    "sparse": (
-        Scenario(income_slope=0.4, incidents_per_area_window=6.0, n_windows=13),
-        "6 incidents per tract and window",
-    ),
-    "closing_by_income": (
-        Scenario(income_slope=0.4, closing_slope=0.3),
-        "incidents end by themselves sooner where income is higher",
-    ),
-}
-"""The same model with one assumption changed each time, on the city's own tracts."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """Data with a known truth."""
-
-    table: ReportTable
-    areas: Areas
-    true_incidents: np.ndarray
-    """(n_areas,) incidents that began in the period."""
-    true_reported: np.ndarray
-    """(n_areas,) of those, reported ones."""
-    lifetime: Lifetime
-    """The true law."""
-    closing_covariates: tuple[str, ...] = ("log_income",)
-
-    def inspect(self, share: float, seed: int) -> InspectionSample:
-        """Inspect a random share of the areas."""
-        rng = np.random.default_rng(seed)
-        n = max(2, round(share * self.areas.n_areas))
-        area = np.sort(rng.choice(self.areas.n_areas, n, replace=False))
-        return InspectionSample(area, self.true_incidents[area], self.true_reported[area])
+WRONG_LIFETIME = 1.5
+"""Factor by which the lifetime that is merely assumed misses the true one."""
+WITHIN = 0.05
+COVERAGE = (0.85, 0.95)
+"""What is asked of the default estimator: relative bias of every quintile, and the share of areas
+whose 90 % interval holds the truth."""
+COMPARED = ("as_published", "raw", "zero_truncated")
+"""Estimators shown beside the default one in every scenario."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +45,9 @@ class Score:
     scenario: str
     estimator: str
     lifetime: str
-    """known, estimated, assumed, or none."""
+    """known, estimated, assumed (one mean for all, wrong), or none where it uses none."""
     inspections: float
+    """Share of tracts with a random inspection sample."""
     bias_by_quintile: tuple[float, ...]
     """Relative error of Î by income quintile."""
     interval_by_quintile: tuple[tuple[float, float], ...]
@@ -89,11 +59,22 @@ class Score:
     true_low_share: float
     coverage: float
     """Share of areas whose 90 % interval holds the truth."""
+    coverage_by_window: float
+    """The same for areas and windows."""
     band_by_quintile: tuple[tuple[float, float], ...] | None
     """Sensitivity band over the truth, where the lifetime is estimated."""
+    band_holds_truth: bool | None
     mean_lifetime_days: float | None
     seconds: float
-    note: str = ""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One estimator, told so much."""
+
+    estimator: str
+    lifetime: str = "known"
+    inspections: float = 0.0
 
 
 def validate_city(
@@ -101,135 +82,104 @@ def validate_city(
 ) -> dict[str, Any]:
     """Score every estimator on a city's domain, and the default one on changed assumptions."""
     case = case_from_city(city, domain)
-    rows = [_attempt("city", case, name, "known", 0.0, seed) for name in ESTIMATORS]
-    rows.append(_attempt("city", case, "exposure_rate", "estimated", 0.0, seed))
-    rows.append(_attempt("city", case, "exposure_rate", "estimated", INSPECTED_SHARE, seed))
-    if scenarios:
-        for name in SCENARIOS:
-            rows += score_scenario(name, case.areas, seed)
+    rows = score_trials(case, [Trial(name) for name in ESTIMATORS], seed)
+    rows += score_trials(case, [Trial("exposure_rate", "assumed"), *_untold()], seed)
+    for name in SCENARIOS if scenarios else ():
+        rows += score_scenario(name, case, seed)
     return {
         "city": str(city),
         "domain": domain,
-        "n_reported_incidents": case.table.n_incidents,
+        "n_cases": case.table.n_incidents,
         "n_true_incidents": int(case.true_incidents.sum()),
         "estimators": rows,
-        "scenarios": {name: text for name, (_, text) in SCENARIOS.items()},
-        "duplicate_detection": score_duplicates(city, domain),
+        "bars": check_bars(rows),
+        "scenarios": {CITY: case.origin} | {name: text for name, (_, text) in SCENARIOS.items()},
+        "inspections": (
+            "random inspection samples are drawn from the truth: the records hold none"
+        ),
+        "duplicate_detection": score_rules(city, domain),
         "assumptions": case.table.notes,
     }
 
 
-def score_scenario(name: str, areas: Areas, seed: int) -> list[Score]:
-    """Score the estimators that a scenario is about."""
-    scenario = SCENARIOS[name][0]
-    drawn = simulate(scenario, areas, seed)
-    case = Case(
-        drawn.table,
-        areas,
-        drawn.true_incidents,
-        drawn.true_reported,
-        exponential(scenario.mean_lifetime_days, origin="known"),
-    )
-    main = "exposure_rate_mixed" if name == "heavy_tailed" else "exposure_rate"
-    tried = [
-        ("as_published", "known", 0.0),
-        ("raw", "known", 0.0),
-        ("zero_truncated", "known", 0.0),
+def _untold() -> list[Trial]:
+    """The default estimator without the lifetime: from reports alone, and with inspections."""
+    return [
+        Trial("exposure_rate", "estimated"),
+        Trial("exposure_rate", "estimated", INSPECTED_SHARE),
     ]
-    tried += [(main, "known", 0.0), (main, "estimated", 0.0), (main, "estimated", INSPECTED_SHARE)]
-    return [_attempt(name, case, *how, seed) for how in tried]
 
 
-def case_from_city(city: Path, domain: str) -> Case:
-    """Read a domain of a city with its truth."""
-    records, truth = open_records(city), open_truth(city)
-    areas = areas_from_records(records)
-    table = reports_from_records(records, domain, areas)
-    incidents = truth.table("incidents", domain)
-    began = incidents["began_at"].to_numpy()
-    date_from, date_to = (np.datetime64(day) for day in records.window)
-    inside = (began >= date_from) & (began < date_to)
-    area, known = areas.match(incidents["tract"].to_numpy(zero_copy_only=False)[inside])
-    reported = incidents["n_reports"].to_numpy()[inside] > 0
-    n = areas.n_areas
-    return Case(
-        table,
-        areas,
-        np.bincount(area[known], minlength=n),
-        np.bincount(area[known], reported[known], minlength=n).astype(np.int64),
-        true_lifetime(truth, domain),
-    )
+def score_scenario(name: str, city: Case, seed: int) -> list[Score]:
+    """Score the default estimator, and some beside it, on a scenario drawn on a city's tracts."""
+    case = case_from_scenario(name, city.areas, seed)
+    told = "known" if case.knows_lifetime else "assumed"
+    trials = [Trial(other) for other in COMPARED] + [Trial("exposure_rate", told), *_untold()]
+    return score_trials(case, trials, seed)
 
 
-def true_lifetime(truth: Truth, domain: str) -> Lifetime:
-    """The law of natural lifetimes that made a domain's incidents, by category."""
-    parameters = truth.parameters[domain]
-    if "hazard.lifetime_days" not in parameters:
-        raise InputError(
-            f"The domain {domain!r} has no incidents with a lifetime (its records are filings); "
-            "validate a domain with complaints, e.g. heat."
-        )
-    mean = parameters["hazard.lifetime_days"]["value"]
-    factors = {
-        path.split(".")[1]: entry["value"]
-        for path, entry in parameters.items()
-        if path.startswith("categories.") and path.endswith(".lifetime_factor")
-    }
-    means = {name: mean * factor for name, factor in factors.items()}
-    return Lifetime("exponential", mean, by_pattern=means, origin="known")
+def score_trials(case: Case, trials: list[Trial], seed: int) -> list[Score]:
+    """Run every trial on a case; one that cannot be computed is left out."""
+    rows = []
+    for trial in trials:
+        settings = _settings(case, trial, seed)
+        begun = time.perf_counter()
+        given = {field: getattr(settings, field) for field in settings.__dataclass_fields__}
+        try:
+            found = estimate(case.table, case.areas, estimator=trial.estimator, **given)
+        except EstimationError:
+            continue
+        rows.append(score(case, found, trial, settings, time.perf_counter() - begun))
+    return rows
 
 
-def _attempt(
-    scenario: str, case: Case, name: str, lifetime: str, inspections: float, seed: int
-) -> Score:
-    """Run one estimator and score it."""
-    settings = Settings(case.lifetime if lifetime == "known" else estimated(), seed=seed)
-    if inspections:
-        sample = case.inspect(inspections, seed)
-        settings = replace(settings, inspections=sample, closing_covariates=case.closing_covariates)
-    begun = time.perf_counter()
-    given = {field: getattr(settings, field) for field in settings.__dataclass_fields__}
-    found = estimate(case.table, case.areas, estimator=name, **given)
-    seconds = time.perf_counter() - begun
-    used = lifetime if ESTIMATORS[name].uses_lifetime else "none"
-    return score(scenario, case, found, used, inspections, settings, seconds)
+def _settings(case: Case, trial: Trial, seed: int) -> Settings:
+    if trial.lifetime == "estimated":
+        settings = Settings(estimated(), seed=seed)
+    elif trial.lifetime == "assumed" and case.knows_lifetime:
+        settings = Settings(case.lifetime.scaled(WRONG_LIFETIME), seed=seed)
+    else:
+        settings = Settings(case.lifetime, seed=seed)
+    if not trial.inspections:
+        return settings
+    sample = case.inspect(trial.inspections, seed)
+    return replace(settings, inspections=sample, closing_covariates=("log_income",))
 
 
 def score(
-    scenario: str,
-    case: Case,
-    found: Estimate,
-    lifetime: str,
-    inspections: float,
-    settings: Settings,
-    seconds: float,
+    case: Case, found: Estimate, trial: Trial, settings: Settings, seconds: float = 0.0
 ) -> Score:
     """Compare an estimate with the truth."""
     strata = stratify(case.areas)
-    truth = np.bincount(strata.of_area, case.true_incidents, minlength=6)[:N_QUINTILES]
+    true_totals = case.true_totals
+    truth = np.bincount(strata.of_area, true_totals, minlength=6)[:N_QUINTILES]
     rng = np.random.default_rng(settings.seed)
     totals = total_by_stratum(found, strata, rng)
     point = totals.estimate.sum(axis=0)[:N_QUINTILES]
     ends = np.percentile(totals.draws.sum(axis=1), INTERVAL, axis=0)[:, :N_QUINTILES] / truth
     lower, upper = np.percentile(found.area_draws(rng), INTERVAL, axis=0)
-    inside = (lower <= case.true_incidents) & (case.true_incidents <= upper)
+    inside = (lower <= true_totals) & (true_totals <= upper)
+    low, high = found.window_intervals()
+    inside_window = (low <= case.true_incidents) & (case.true_incidents <= high)
     band = None
-    if lifetime == "estimated" and not inspections:
+    if trial.lifetime == "estimated" and not trial.inspections:
         wide = lifetime_band(case.table, case.areas, strata, found, settings)
         pairs = np.stack([wide.lower, wide.upper])[:, :N_QUINTILES] / truth
         band = tuple((float(low), float(high)) for low, high in pairs.T)
     return Score(
-        scenario=scenario,
+        scenario=case.name,
         estimator=found.estimator,
-        lifetime=lifetime,
-        inspections=inspections,
+        lifetime=trial.lifetime if ESTIMATORS[found.estimator].uses_lifetime else "none",
+        inspections=trial.inspections,
         bias_by_quintile=tuple(float(value) for value in point / truth - 1.0),
         interval_by_quintile=tuple((float(low), float(high)) for low, high in ends.T),
         ratio_error=float(point[0] / point[4] / (truth[0] / truth[4]) - 1.0),
         low_share_at_parity=_low_share(point),
         true_low_share=_low_share(truth),
         coverage=float(inside.mean()),
+        coverage_by_window=float(inside_window.mean()),
         band_by_quintile=band,
+        band_holds_truth=None if band is None else all(low <= 1.0 <= high for low, high in band),
         mean_lifetime_days=found.details.get("mean_lifetime_days"),
         seconds=round(seconds, 3),
     )
@@ -240,23 +190,27 @@ def _low_share(by_quintile: np.ndarray) -> float:
     return float(low / (low + high))
 
 
-def score_duplicates(city: Path, domain: str, rule: LinkRule | None = None) -> LinkScore:
-    """Link reports as if the source marked no duplicates, and compare with the truth."""
-    records, truth = open_records(city), open_truth(city)
-    rule = rule or LinkRule()
-    rows = records.sql(f"""
-SELECT c.complaint_id, epoch(c.received_at) / 86400 AS day, c.category, c.building_id,
-  epoch(o.closed_at) / 86400 AS closed
-FROM complaints c LEFT JOIN outcomes o USING (complaint_id)
-WHERE c.domain = '{domain}' AND c.building_id IS NOT NULL ORDER BY c.complaint_id""")
-    real = truth.table("reports", domain).sort_by("complaint_id")
-    names = real["complaint_id"].to_numpy(zero_copy_only=False)
-    place = np.searchsorted(names, rows["complaint_id"].to_numpy(zero_copy_only=False))
-    linked = link_reports(
-        rows["day"].to_numpy(),
-        rows["category"].to_numpy(zero_copy_only=False).astype(str),
-        rule,
-        building=rows["building_id"].to_numpy(zero_copy_only=False).astype(str),
-        closed_day=rows["closed"].to_numpy(zero_copy_only=False),
-    )
-    return score_links(linked, real["true_incident_id"].to_numpy()[place])
+def check_bars(rows: list[Score]) -> list[dict[str, Any]]:
+    """What is asked of the default estimator, and whether it holds, scenario by scenario."""
+    bars = []
+    for row in rows:
+        if row.estimator != "exposure_rate" or row.lifetime == "assumed":
+            continue
+        worst = max(abs(value) for value in row.bias_by_quintile)
+        asked: dict[str, tuple[float, bool]] = {}
+        if row.lifetime == "known" or row.inspections:
+            asked["largest bias of a quintile"] = (worst, worst <= WITHIN)
+            asked["coverage"] = (row.coverage, COVERAGE[0] <= row.coverage <= COVERAGE[1])
+        if row.inspections:
+            asked["error of the ratio of outer quintiles"] = (
+                row.ratio_error,
+                abs(row.ratio_error) <= WITHIN,
+            )
+        if row.band_holds_truth is not None:
+            asked["sensitivity band holds the truth"] = (worst, row.band_holds_truth)
+        told = f"{row.inspections:.0%} inspected" if row.inspections else row.lifetime
+        bars += [
+            {"scenario": row.scenario, "lifetime": told, "asked": name, "value": value, "holds": ok}
+            for name, (value, ok) in asked.items()
+        ]
+    return bars
