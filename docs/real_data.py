@@ -22,12 +22,13 @@ from parity311.audit.spec import AuditSpec
 from parity311.domains import get_domain
 from parity311.errors import Parity311Error
 from parity311.feeds.importing import import_records
-from parity311.records.compare import compare_records
+from parity311.records.compare import compare_records, wilson
 from parity311.records.quality import check_records
 from parity311.records.store import Records, open_records
 from parity311.reporting.areas import areas_from_records
 from parity311.reporting.calibration import calibrate
 from parity311.reporting.estimate import ESTIMATORS, estimate
+from parity311.reporting.lifetimes import exponential
 from parity311.reporting.strata import stratify, total_by_stratum
 from parity311.reporting.table import reports_from_records
 
@@ -54,6 +55,12 @@ FILES = (
 SELECTED = "sr311/events_by_bbl.csv.gz"
 """Events of lots chosen because they have few: accounted for, not compared."""
 ACCOUNT = ("name", "rows_in", "kept", "out_of_scope", "quarantined")
+LIFETIME = exponential(3.7)
+"""Law of how long a heat incident lasts, assumed (closing times of 2025: half within 1.9 days): the
+sample links too few duplicates to estimate one."""
+OUTCOMES = ("violation", "no_violation", "no_access", "duplicate")
+SMALLEST_CELL = 10
+"""Counts below it are not published."""
 COMPARED = ("heat", "housing")
 """Domains with enough real rows at hand to say something."""
 
@@ -78,6 +85,70 @@ FROM tracts t LEFT JOIN (SELECT tract, count(*) AS n FROM complaints WHERE domai
   GROUP BY 1) c ON c.tract = t.geoid GROUP BY 1 ORDER BY 1""").to_pylist()
 
 
+def address_years(records: Records) -> dict[str, Any]:
+    """How often an address complains in a year, over all that did: every address of the city."""
+    path = records.folder / "reference" / "heat_per_address.parquet"
+    counts = records.sql(f"SELECT complaints AS n, addresses AS weight FROM '{path}'")
+    by_tract = records.folder / "reference" / "heat_by_tract.parquet"
+    rows = records.sql(f"""
+SELECT t.income_quintile AS quintile, sum(h.complaints) / sum(h.addresses) AS mean
+FROM '{by_tract}' h JOIN tracts t ON t.geoid = h.tract GROUP BY 1 ORDER BY 1""")
+    return {**_concentration(counts), "mean_by_quintile": rows.to_pylist()}
+
+
+def city_address_years(city: Records) -> dict[str, Any]:
+    """The same of a synthetic city, where a building stands for an address."""
+    per_building = """
+SELECT c.building_id, year(c.received_at) AS year, any_value(t.income_quintile) AS quintile,
+  count(*) AS n FROM complaints c JOIN tracts t ON t.geoid = c.tract
+WHERE c.domain = 'heat' AND c.building_id IS NOT NULL GROUP BY 1, 2"""
+    counts = city.sql(f"SELECT n, count(*) AS weight FROM ({per_building}) GROUP BY 1 ORDER BY 1")
+    rows = city.sql(f"SELECT quintile, avg(n) AS mean FROM ({per_building}) GROUP BY 1 ORDER BY 1")
+    return {**_concentration(counts), "mean_by_quintile": rows.to_pylist()}
+
+
+def _concentration(counts: Any) -> dict[str, float]:
+    """Quantiles of complaints an address-year, and the share of the busiest ones."""
+    order = np.argsort(counts["n"].to_numpy())
+    n = counts["n"].to_numpy().astype(np.float64)[order]
+    weight = counts["weight"].to_numpy().astype(np.float64)[order]
+    below = np.cumsum(weight) / weight.sum()
+    found = {
+        f"p{int(100 * q)}": float(n[np.searchsorted(below, q)]) for q in (0.5, 0.75, 0.9, 0.99)
+    }
+    busiest = np.cumsum((n * weight)[::-1]) / (n * weight).sum()
+    rank = np.cumsum(weight[::-1]) / weight.sum()
+    found |= {f"top_{int(100 * q)}": float(np.interp(q, rank, busiest)) for q in (0.01, 0.1)}
+    return {"address_years": float(weight.sum()), "mean": float((n * weight).sum() / weight.sum()),
+            **found}  # fmt: skip
+
+
+def recorded_by_quintile(records: Records, domain: str) -> list[dict[str, Any]]:
+    """What was recorded of complaints by income quintile: share of each outcome with its interval.
+
+    Shares are of complaints with an outcome; cells under ten are not shown.
+    """
+    rows = records.sql(f"""
+SELECT t.income_quintile AS quintile, o.disposition_class AS outcome, count(*) AS n
+FROM complaints c JOIN outcomes o USING (complaint_id) JOIN tracts t ON t.geoid = c.tract
+WHERE c.domain = '{domain}' AND o.disposition_class NOT IN ('pending', 'other')
+GROUP BY 1, 2 ORDER BY 1, 2""").to_pylist()
+    found = []
+    for quintile in sorted({row["quintile"] for row in rows}):
+        mine = {row["outcome"]: row["n"] for row in rows if row["quintile"] == quintile}
+        total = sum(mine.values())
+        entry: dict[str, Any] = {
+            "quintile": quintile,
+            "n": total if total >= SMALLEST_CELL else None,
+        }
+        for outcome in OUTCOMES:
+            k = mine.get(outcome, 0)
+            is_small = total < SMALLEST_CELL or 0 < k < SMALLEST_CELL
+            entry[outcome] = None if is_small else (k / total, *wilson(k, total))
+        found.append(entry)
+    return found
+
+
 def reporting(records: Records, domain: str) -> list[dict[str, Any]]:
     """Estimated incidents by income quintile under every estimator, or why there are none."""
     areas = areas_from_records(records)
@@ -87,7 +158,7 @@ def reporting(records: Records, domain: str) -> list[dict[str, Any]]:
     for name in ESTIMATORS:
         row: dict[str, Any] = {"estimator": name, "reported_incidents": table.n_incidents}
         try:
-            found = estimate(table, areas, estimator=name)
+            found = estimate(table, areas, estimator=name, lifetime=LIFETIME)
             totals = total_by_stratum(found, strata, np.random.default_rng(0))
             per_stratum = totals.estimate.sum(axis=0)
             row |= dict(zip(strata.names, (float(x) for x in per_stratum), strict=True))
@@ -98,29 +169,46 @@ def reporting(records: Records, domain: str) -> list[dict[str, Any]]:
 
 
 def heat_params(records: Records) -> dict[str, Any]:
-    """Params of the heat office as the records give them, complaints taken as incidents."""
-    try:
-        given = calibrate(records, "heat", estimator="raw")
-        params = get_domain("heat").estimate(records, given, records.window[1])
-    except Parity311Error as error:
-        return {"error": " ".join(str(error).split())}
-    actionable = np.asarray(params.kind_shares) @ np.asarray(params.actionable)
-    return {
-        "access": np.asarray(params.office.access).tolist(),
-        "actionable": actionable.tolist(),
-        "lead_days": np.asarray(params.office.lead).tolist(),
-    }
+    """Params of the heat office as the records give them, by the best estimator that works."""
+    error = ""
+    for name in ("exposure_rate", "raw"):
+        try:
+            given = calibrate(records, "heat", estimator=name, lifetime=LIFETIME)
+            params = get_domain("heat").estimate(records, given, records.window[1])
+        except (Parity311Error, np.linalg.LinAlgError) as failed:
+            error = " ".join(str(failed).split())
+            continue
+        actionable = np.asarray(params.kind_shares) @ np.asarray(params.actionable)
+        reported = given.reported / np.maximum(given.denominators, 1e-9)
+        return {
+            "estimator": name,
+            "reported_share": np.clip(reported, 0, 1).tolist(),
+            "access": np.asarray(params.office.access).tolist(),
+            "actionable": actionable.tolist(),
+            "lead_days": np.asarray(params.office.lead).tolist(),
+        }
+    return {"error": error}
 
 
 def audit(records: Records, domain: str) -> dict[str, Any]:
     """Who was served, as recorded, by income quintile; and the verdicts."""
     first, last = records.window
-    found = assess_domain(read_inputs(records, domain, date_from=first, date_to=last), AuditSpec())
+    # A sample of rows has no rate per dwelling: that would measure which rows were sampled.
+    spec = AuditSpec(denominators=("complaints", "incidents"))
+    found = assess_domain(read_inputs(records, domain, date_from=first, date_to=last), spec)
     income = [rate for rate in found.rates if rate.denominator == "complaints"][:6]
+    names = ("stratum", "served", "out_of", "rate", "lower", "upper", "note")
     return {
         "verdicts": [verdict_row(verdict) for verdict in found.verdicts],
-        "rates": [{"stratum": rate.stratum, "rate": rate.rate} for rate in income],
+        "rates": [_unless_small({n: getattr(rate, n) for n in names}) for rate in income],
     }
+
+
+def _unless_small(row: dict[str, Any]) -> dict[str, Any]:
+    """A rate without its count, and without its point, where the count is small."""
+    if row["served"] is not None and 0 < row["served"] < SMALLEST_CELL:
+        return {**row, "served": None, "rate": None, "note": f"under {SMALLEST_CELL} served"}
+    return row
 
 
 def collect(data: Path, city: Path) -> dict[str, Any]:
@@ -141,6 +229,9 @@ def collect(data: Path, city: Path) -> dict[str, Any]:
             "coverage": [row for row in report["coverage"] if row["domain"] in COMPARED],
             "heat_by_quintile": heat_by_quintile(records),
             "city_heat_by_quintile": city_heat_by_quintile(made),
+            "address_years": address_years(records),
+            "city_address_years": city_address_years(made),
+            "recorded": {domain: recorded_by_quintile(records, domain) for domain in COMPARED},
             "compared": compare_records(records, made, COMPARED),
             "reporting": reporting(records, "heat"),
             "params": heat_params(records),
@@ -170,6 +261,8 @@ def page(figures: dict[str, Any]) -> str:
             f"{source['out_of_scope']:,} | {reasons} |"
         )
     lines += _quintile_lines(figures)
+    lines += _address_lines(figures["address_years"], figures["city_address_years"])
+    lines += _recorded_lines(figures["recorded"])
     lines += ["", "## Figures of both, with 95 % intervals of the real ones", ""]
     lines.append("| domain | figure | real | n | synthetic | |")
     lines.append("| --- | --- | ---: | ---: | ---: | --- |")
@@ -204,8 +297,57 @@ def _quintile_lines(figures: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _address_lines(real: dict[str, Any], made: dict[str, Any]) -> list[str]:
+    """How unevenly addresses complain, real beside synthetic."""
+    lines = ["", "## Complaints of an address in a year, of addresses that complained", ""]
+    lines.append(
+        f"{real['address_years']:,.0f} address-years of 2020-22; in the synthetic city a building "
+        "stands for an address."
+    )
+    lines += ["", "| figure | real | synthetic |", "| --- | ---: | ---: |"]
+    for title, name in (
+        ("mean", "mean"), ("median", "p50"), ("three quarters have at most", "p75"),
+        ("nine tenths have at most", "p90"), ("99 of 100 have at most", "p99"),
+    ):  # fmt: skip
+        lines.append(f"| {title} | {real[name]:.1f} | {made[name]:.1f} |")
+    for title, name in (("busiest 1 % make", "top_1"), ("busiest 10 % make", "top_10")):
+        lines.append(f"| {title} | {real[name]:.0%} | {made[name]:.0%} |")
+    other = {row["quintile"]: row["mean"] for row in made["mean_by_quintile"]}
+    for row in real["mean_by_quintile"]:
+        label = row["quintile"] or "not published"
+        synthetic = other.get(row["quintile"], float("nan"))
+        lines.append(f"| mean, income quintile {label} | {row['mean']:.1f} | {synthetic:.1f} |")
+    return lines
+
+
+def _recorded_lines(recorded: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Outcomes by income quintile, as recorded; without any claim about why."""
+    lines = ["", "## What was recorded, by income quintile", ""]
+    lines.append("Shares of complaints with an outcome, with 95 % intervals of independent rows.")
+    lines += [
+        "",
+        "| domain | quintile | n | violation | no violation | no access | duplicate |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for domain, rows in recorded.items():
+        for row in rows:
+            label = str(row["quintile"] or "not published")
+            if row["n"] is None:
+                lines.append(f"| {domain} | {label} | under 10 | | | | |")
+                continue
+            cells = " | ".join(
+                f"{row[name][0]:.2f} [{row[name][1]:.2f}, {row[name][2]:.2f}]"
+                if row[name]
+                else "under 10"
+                for name in OUTCOMES
+            )
+            lines.append(f"| {domain} | {label} | {row['n']:,} | {cells} |")
+    return lines
+
+
 def _reporting_lines(rows: list[dict[str, Any]]) -> list[str]:
     lines = ["", "## Incidents behind the heat complaints, by income quintile", ""]
+    lines += [LIFETIME.describe(), ""]
     lines.append("| estimator | Q1 | Q2 | Q3 | Q4 | Q5 |")
     lines.append("| --- | ---: | ---: | ---: | ---: | ---: |")
     for row in rows:
@@ -221,21 +363,47 @@ def _params_lines(real: dict[str, Any], made: dict[str, Any]) -> list[str]:
     lines = ["", "## Estimated parameters of the heat office", ""]
     if "error" in real or "error" in made:
         return [*lines, str(real.get("error") or made.get("error"))]
-    lines.append("Complaints are taken as incidents here, since no reporting rate could be fitted.")
+    words = {
+        "raw": "complaints are taken as incidents, since no reporting rate could be fitted",
+        "exposure_rate": "incidents by the exposure rate, under the assumed lifetime",
+    }
+    lines.append(f"Real: {words[real['estimator']]}. Synthetic: {words[made['estimator']]}.")
     lines += [
         "",
-        "| income quintile | chance to get in, real | synthetic | actionable, real | synthetic |",
+        "| income quintile | reported share, real | synthetic | chance to get in, real | synthetic "
+        "| actionable, real | synthetic |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    lines.append("| --- | ---: | ---: | ---: | ---: |")
     for k in range(5):
-        cells = (real["access"][k], made["access"][k], real["actionable"][k], made["actionable"][k])
-        lines.append(f"| {k + 1} | " + " | ".join(f"{x:.2f}" for x in cells) + " |")
+        cells = [
+            f"{part[name][k]:.2f}"
+            for name in ("reported_share", "access", "actionable")
+            for part in (real, made)
+        ]
+        lines.append(f"| {k + 1} | " + " | ".join(cells) + " |")
     return lines
 
 
 def _audit_lines(audits: dict[str, dict[str, Any]]) -> list[str]:
     lines = ["", "## Audit of what was recorded", ""]
-    lines += ["| domain | denominator | verdict | why |", "| --- | --- | --- | --- |"]
+    lines += [
+        "Served is a violation found within the service level; rates per complaint, with intervals",
+        "over tracts.",
+        "",
+        "| domain | stratum | served | complaints | rate |",
+        "| --- | --- | ---: | ---: | --- |",
+    ]
+    for domain, found in audits.items():
+        for row in found["rates"]:
+            if row["out_of"] is None:
+                lines.append(f"| {domain} | {row['stratum']} | | | {row['note']} |")
+                continue
+            interval = f"[{row['lower']:.3f}, {row['upper']:.3f}]"
+            served = f"under {SMALLEST_CELL}" if row["served"] is None else f"{row['served']:,.0f}"
+            rate = "" if row["rate"] is None else f"{row['rate']:.3f} "
+            cells = f"{served} | {row['out_of']:,.0f} | {rate}{interval}"
+            lines.append(f"| {domain} | {row['stratum']} | {cells} |")
+    lines += ["", "| domain | denominator | verdict | why |", "| --- | --- | --- | --- |"]
     for domain, found in audits.items():
         for row in found["verdicts"]:
             cells = (domain, row["denominator"], row["verdict"], row["reason"])
@@ -255,12 +423,33 @@ def _closing_lines(figures: dict[str, Any]) -> list[str]:
         "- The heat rates by income quintile come from all 628,917 complaints of three years and",
         "  are no sample: they are the firm part of this page. The city's years are later, so its",
         "  level is higher; the profile over quintiles is what can be compared.",
+        *_address_words(figures),
         "- Borough and quintile shares of the sampled rows reflect which repositories the rows",
         "  come from; closing times before 2024 are slower than the city is calibrated to.",
         "- Duplicates are linked only where both complaints are in the sample, so reporting rates",
-        "  cannot be learned from it; where an estimator says so above, that is the answer.",
+        "  cannot be learned from it: where an estimator fails above, that is the answer; where it",
+        "  does not, a hundred incidents behind each complaint say that repeats are missing.",
         "- Nothing here says how many incidents nobody reported, nor what the equity gaps are: the",
-        "  audit finds the evidence insufficient. A fetch of the full data sets is needed.",
+        f"  audit says {_verdict_words(figures)}. A fetch of the full data sets is needed.",
+    ]
+
+
+def _verdict_words(figures: dict[str, Any]) -> str:
+    verdicts = [row["verdict"] for found in figures["audit"].values() for row in found["verdicts"]]
+    return ", ".join(f"{verdicts.count(v)} times {v}" for v in dict.fromkeys(verdicts))
+
+
+def _address_words(figures: dict[str, Any]) -> list[str]:
+    """How complaints concentrate on addresses: every address of three years, so no sample."""
+    real, made = figures["address_years"], figures["city_address_years"]
+    tail = "longer" if made["p99"] > real["p99"] else "shorter"
+    shares = [f"{real[name]:.0%} (synthetic: {made[name]:.0%})" for name in ("top_10", "top_1")]
+    return [
+        "- The same file shows how complaints concentrate. The busiest 10 % of the addresses that",
+        f"  complain make {shares[0]} of all heat complaints, the busiest 1 %",
+        f"  {shares[1]}; the median one complains {real['p50']:.0f} times a year "
+        f"({made['p50']:.0f}). The synthetic tail is {tail}:",
+        f"  one of 100 has {made['p99']:.0f} or more ({real['p99']:.0f}).",
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,15 @@ import numpy as np
 
 from parity311.audit.assess import assess_domains, audit_to_plain, verdict_row
 from parity311.audit.cells import AuditInputs
-from parity311.audit.episodes import assess_episodes
+from parity311.audit.episodes import EpisodeInputs, assess_episodes
+from parity311.audit.overrides import Recommendation, assess_overrides
 from parity311.audit.page import write_page
 from parity311.audit.published import published_gate
 from parity311.audit.simulate import compare_rules
 from parity311.audit.spec import AuditSpec, write_spec
 from parity311.audit.stored import load_episodes, load_inputs, restrict
 from parity311.audit.strata import income_quintiles
+from parity311.errors import InputError
 from parity311.runs.folder import Run
 from parity311.runs.store import RunWriter, start_run
 from parity311.runs.strict_json import to_json
@@ -38,21 +40,59 @@ def audit_run(
     domains: Sequence[str] | None = None,
     with_rules: bool = False,
     n_rule_trials: int = N_RULE_TRIALS,
+    overrides: Sequence[Recommendation] = (),
 ) -> dict[str, Any]:
     """Audit what a run kept and write audit.html, audit.json and tables as a run of its own.
 
-    The specification is written, with its hash, before anything is measured.
+    ``overrides`` is a log of what staff did with recommendations, see `parity311.audit.overrides`.
     """
+    if spec.date_from or spec.date_to:
+        raise InputError(
+            "A run is audited over the dates it kept; the specification names others. Leave "
+            "date_from and date_to out, or audit the records folder instead."
+        )
     inputs = restrict(load_inputs(source), domains)
     episodes = [one for one in load_episodes(source) if not domains or one.domain in domains]
-    config = {"run": source.id, "spec": spec, "spec_sha256": spec.sha256}
-    with start_run(root, f"audit {source.id}", config) as run:
+    found = write_audit(
+        inputs,
+        episodes,
+        spec,
+        root=root,
+        command=f"audit {source.id}",
+        config={"run": source.id, "spec": spec, "spec_sha256": spec.sha256},
+        add_data=lambda run: repeat_data(run, source),
+        with_rules=with_rules,
+        n_rule_trials=n_rule_trials,
+        overrides=overrides,
+    )
+    return {**found, "run": source.id}
+
+
+def write_audit(
+    inputs: Sequence[AuditInputs],
+    episodes: Sequence[EpisodeInputs],
+    spec: AuditSpec,
+    *,
+    root: Path,
+    command: str,
+    config: dict[str, Any],
+    add_data: Callable[[RunWriter], None],
+    with_rules: bool = False,
+    n_rule_trials: int = N_RULE_TRIALS,
+    overrides: Sequence[Recommendation] = (),
+) -> dict[str, Any]:
+    """Judge inputs and write page, figures and tables as a run.
+
+    The specification is written, with its hash, before anything is measured.
+    """
+    with start_run(root, command, config) as run:
         (run.path / SPEC_FILE).write_text(write_spec(spec), encoding="utf-8")
-        repeat_data(run, source)
+        add_data(run)
         run.set_seeds(audit=spec.seed)
         with run.stage("audit"):
             audits = assess_domains(inputs, spec)
             played = [assess_episodes(one, spec) for one in episodes]
+            changed = assess_overrides(overrides, inputs, spec) if overrides else []
         rules, published = [], []
         if with_rules:
             with run.stage("rules compared"):
@@ -60,15 +100,24 @@ def audit_run(
                 published = [apply_published(one, spec) for one in inputs]
         months = {(one.domain, one.setting, one.policy): one.date_from for one in inputs}
         run.set_report(
-            write_page(run, audits, played, spec, rules=rules, published=published, months=months)
+            write_page(
+                run,
+                audits,
+                played,
+                spec,
+                rules=rules,
+                published=published,
+                months=months,
+                overrides=changed,
+            )
         )
         plain = audit_to_plain(audits, spec)
         plain["policies"] = [verdict_row(v) for one in played for v in one.verdicts]
-        plain |= {"rules": rules, "as_published": published}
+        plain |= {"rules": rules, "as_published": published, "overrides": changed}
         (run.path / FIGURES_FILE).write_text(to_json(plain), encoding="utf-8")
         run.add_metrics(plain)
     page = name_page(run.final_path, PAGE)
-    return {"audit": run.id, "run": source.id, "page": str(page), **plain}
+    return {"audit": run.id, "page": str(page), **plain}
 
 
 def apply_published(inputs: AuditInputs, spec: AuditSpec) -> dict[str, Any]:

@@ -123,10 +123,18 @@ def read_inputs(
 
 
 def read_places(records: Records) -> Places:
-    """Read the tracts of a records folder with their dwellings."""
+    """Read the tracts of a records folder with their dwellings.
+
+    Where the records know no dwellings of buildings at all (an import without a lot file), the
+    occupied dwellings that the Census counts stand for them.
+    """
     units = records.sql("SELECT tract, sum(units)::DOUBLE AS units FROM buildings GROUP BY tract")
     dwellings = dict(zip(units["tract"].to_pylist(), units["units"].to_pylist(), strict=True))
-    return places_from_tables(records.table("tracts"), dwellings)
+    tracts = records.table("tracts")
+    if not any(dwellings.values()):
+        households = (float(n or 0) for n in tracts["households"].to_pylist())
+        dwellings = dict(zip(tracts["geoid"].to_pylist(), households, strict=True))
+    return places_from_tables(tracts, dwellings)
 
 
 def cells_from_table(table: pa.Table, places: Places) -> Cells:

@@ -8,7 +8,10 @@ from typing import Annotated, Any
 import typer
 
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
-RunArgument = Annotated[str, typer.Argument(help="A run's id, the beginning of it, or latest.")]
+RunArgument = Annotated[
+    str,
+    typer.Argument(help="A run's id, the beginning of it, or latest; or a folder of records."),
+]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder that runs are written to.")]
 
 
@@ -23,22 +26,30 @@ def audit_command(
     as_published: Annotated[
         bool, typer.Option("--as-published", help="Add how often the published rule errs.")
     ] = False,
+    overrides: Annotated[
+        Path | None, typer.Option(help="Log of what staff did (CSV): audited as well.")
+    ] = None,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
     """Say who is served, with uncertainty: audit.html, audit.json and CSV tables."""
     from parity311.audit.audit_run import audit_run
+    from parity311.audit.of_records import audit_records, is_records_folder
+    from parity311.audit.overrides import read_overrides
     from parity311.audit.spec import AuditSpec, read_spec, with_options
     from parity311.audit.stored import open_run_with
 
     chosen = with_options(read_spec(spec) if spec else AuditSpec(), strata=strata, tau=tau)
-    result = audit_run(
-        open_run_with("audit_cells", run, runs),
-        chosen,
-        root=runs,
-        domains=domains.split(",") if domains else None,
-        with_rules=as_published,
-    )
+    options: dict[str, Any] = {
+        "root": runs,
+        "domains": domains.split(",") if domains else None,
+        "with_rules": as_published,
+        "overrides": read_overrides(overrides) if overrides else (),
+    }
+    if is_records_folder(run):
+        result = audit_records(run, chosen, **options)
+    else:
+        result = audit_run(open_run_with("audit_cells", run, runs), chosen, **options)
     if as_json:
         from parity311.runs.strict_json import to_json
 
@@ -59,4 +70,9 @@ def _print(result: dict[str, Any]) -> None:
                 f"  {row['verdict']:<12} {row['strata']} per {row['denominator']}: gap {gap}; "
                 f"{row['reason']}"
             )
+    for row in result["overrides"]:
+        typer.echo(
+            f"{row['domain']}, {row['counted']} by {row['strata']}: {row['verdict']}; "
+            f"{row['reason']}"
+        )
     typer.echo(f"Page: {result['page']}")

@@ -14,7 +14,7 @@ import numpy as np
 from parity311.audit.assess import Verdict
 from parity311.audit.compare import compare_strata
 from parity311.audit.rates import StratumRate, rate_rows
-from parity311.audit.resample import draw_rates, draw_weights
+from parity311.audit.resample import TINY, RateDraws, draw_rates, draw_weights
 from parity311.audit.spec import AuditSpec
 from parity311.audit.strata import UNKNOWN, Grouping
 from parity311.errors import InputError
@@ -38,6 +38,9 @@ class EpisodeInputs:
     """First visits that found an incident actionable within its service level."""
     out_of: Mapping[str, np.ndarray]
     """Denominators by name, see `EPISODE_DENOMINATORS`."""
+    widening: float = 1.0
+    """Factor on every error where episodes draw from a table of cases again and again: the table is
+    itself a sample, so n_drawn draws from n_cases know no more than √(1 + n_drawn / n_cases)."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,14 @@ class EpisodeAudit:
     n_episodes: int
     rates: tuple[StratumRate, ...]
     verdicts: tuple[Verdict, ...]
+
+
+def _widen(drawn: RateDraws, factor: float) -> RateDraws:
+    """Rates whose draws lie further from their mean by this factor."""
+    if factor == 1.0:
+        return drawn
+    middle = drawn.draws.mean(axis=0)
+    return replace(drawn, draws=np.maximum(middle + factor * (drawn.draws - middle), TINY))
 
 
 def assess_episodes(inputs: EpisodeInputs, spec: AuditSpec) -> EpisodeAudit:
@@ -68,12 +79,13 @@ def assess_episodes(inputs: EpisodeInputs, spec: AuditSpec) -> EpisodeAudit:
     rates: list[StratumRate] = []
     verdicts: list[Verdict] = []
     for name, values in inputs.out_of.items():
-        drawn = draw_rates(inputs.correct, values, weights, rng)
+        drawn = _widen(draw_rates(inputs.correct, values, weights, rng), inputs.widening)
         rates += [
             replace(row, note=row.note.replace("tracts", "episodes"))
             for row in rate_rows(drawn, grouping, name, spec)
         ]
-        comparison = compare_strata(drawn, LABELS, spec, compared=compared & (drawn.out_of > 0))
+        # A group about which nothing was decided is too small to judge, not absent.
+        comparison = compare_strata(drawn, LABELS, spec, compared=compared)
         reason = comparison.reason.replace("tracts", "episodes")
         verdicts.append(
             Verdict(

@@ -15,6 +15,7 @@ from parity311.audit.episodes import EpisodeAudit
 from parity311.audit.page_beside import (
     VERDICT_COLUMNS,
     episode_section,
+    override_section,
     rules_section,
     words_of_verdicts,
 )
@@ -88,10 +89,12 @@ def write_page(
     rules: Sequence[dict[str, Any]] = (),
     published: Sequence[dict[str, Any]] = (),
     months: dict[tuple[str, str, str], date] | None = None,
+    overrides: Sequence[dict[str, Any]] = (),
 ) -> Report:
     """Store tables and pictures in the run and return the report that shows them."""
     sections = [_domain_section(run, audit, spec, months or {}) for audit in audits]
     sections += [episode_section(run, episodes, spec)] if episodes else []
+    sections += [override_section(run, overrides)] if overrides else []
     sections += [rules_section(run, rules, published)] if rules else []
     sections.append(_method_section(spec))
     primary = [verdict for audit in audits for verdict in primary_verdicts(audit, spec)]

@@ -74,7 +74,81 @@ def episode_section(run: RunWriter, episodes: Sequence[EpisodeAudit], spec: Audi
             "year, and episodes stand where tracts stand above.",
         ),
         tables=(TableView("policies-in-test-episodes", columns, caption="By policy"),),
-        notes=(describe_limit(spec),),
+        notes=(
+            describe_limit(spec),
+            "Where episodes draw cases from one table again and again, bands are widened by what "
+            "the table itself leaves open. They take the trained agents as given.",
+        ),
+    )
+
+
+def override_section(run: RunWriter, overrides: Sequence[dict[str, Any]]) -> Section:
+    """What staff changed, and whether it falls on some more than on others."""
+    rows = [
+        {
+            **{name: value for name, value in row.items() if name not in ("rates", "reasons")},
+            "strata_words": GROUPS.get(row["strata"], row["strata"]),
+            "verdict_words": f"{VERDICTS[row['verdict']]} ({row['verdict']})",
+        }
+        for row in overrides
+    ]
+    run.add_table("overrides", rows)
+    lead = overrides[0]
+    name = "overrides-by-stratum"
+    run.add_table(name, lead["rates"])
+    title = f"Recommendations {lead['counted']}, by {GROUPS[lead['strata']]}"
+    estimates = [Estimate(r["stratum"], r["rate"], r["lower"], r["upper"]) for r in lead["rates"]]
+    run.draw(
+        name, interval_plot, [Series("share", estimates)], title=title,
+        axis=Axis("share of recommendations", number_format="percent", includes=(0.0,)),
+    )  # fmt: skip
+    given = "; ".join(f"{r['reason']} ({r['n_overrides']:,})" for r in lead["reasons"])
+    return Section(
+        heading="What staff changed",
+        text=(
+            f"{lead['n_recommendations']:,} recommendations for {lead['domain']}; staff set aside "
+            f"{format_value(lead['mean_rate'], 'percent', 1)} of them. Reasons given: "
+            f"{given or 'too few to show'}.",
+            "An override that takes a visit away weighs on who had been promised one.",
+        ),
+        pictures=(
+            Picture(
+                name,
+                caption="Each dot is a stratum's share, the line its 95 % interval over tracts.",
+                alt="; ".join(
+                    f"{e.label} {format_value(e.value, 'percent')}"
+                    for e in estimates
+                    if e.is_available
+                )
+                + ".",
+                table=TableView(
+                    name,
+                    (
+                        Column("stratum", "stratum", number_format="text"),
+                        Column("n", "recommendations", number_format="integer"),
+                        Column(
+                            "rate", "share", lower="lower", upper="upper", number_format="percent"
+                        ),
+                    ),
+                    caption=title,
+                ),
+                title=title,
+            ),
+        ),
+        tables=(
+            TableView(
+                "overrides",
+                (
+                    Column("domain", "domain", number_format="text"),
+                    Column("counted", "counted", number_format="text"),
+                    Column("strata_words", "grouped by", number_format="text"),
+                    Column("verdict_words", "verdict", number_format="text"),
+                    *VERDICT_COLUMNS[3:],
+                    Column("n_without_tract", "without a tract", number_format="integer"),
+                ),
+                caption="Overrides and visits taken away, compared over strata",
+            ),
+        ),
     )
 
 

@@ -105,6 +105,7 @@ def _episode_rows(one: EpisodeInputs) -> list[dict[str, Any]]:
                 "episode": episode,
                 "stratum": label,
                 "n_correct": float(one.correct[episode, k]),
+                "widening": one.widening,
             }
             rows.append({**key, **row, **counts})
     return rows
@@ -152,7 +153,8 @@ def load_episodes(run: Run) -> tuple[EpisodeInputs, ...]:
             for name in ("correct", *names)
         }
         domain, setting, policy = key
-        found.append(EpisodeInputs(domain, setting, policy, sums.pop("correct"), sums))
+        widening = rows["widening"][0].as_py() if "widening" in rows.column_names else 1.0
+        found.append(EpisodeInputs(domain, setting, policy, sums.pop("correct"), sums, widening))
     return tuple(found)
 
 

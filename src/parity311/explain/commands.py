@@ -19,6 +19,7 @@ def explain_command(
     ] = None,
     language: Annotated[str, typer.Option(help="Language of the notice: en, es or zh.")] = "en",
     domains: Annotated[str | None, typer.Option(help="Comma-separated; all if not given.")] = None,
+    policy: Annotated[str | None, typer.Option(help="One policy; all if not given.")] = None,
     contact: Annotated[str, typer.Option(help="Whom to speak to, for the notice.")] = "",
     appeal: Annotated[str, typer.Option(help="How to have it looked at again.")] = "",
     runs: Runs = Path("runs"),
@@ -32,6 +33,7 @@ def explain_command(
         open_run_with("explain_policies", run, runs),
         root=runs,
         domains=domains.split(",") if domains else None,
+        policy=policy,
         complaint=complaint,
         language=language,
         contact=contact,
@@ -81,10 +83,19 @@ def _print_policies(result: dict[str, Any]) -> None:
         for row in policy["importance"][:3]:
             place = " (geographic)" if row["is_geographic"] else ""
             typer.echo(f"  {row['feature']}{place}: {row['importance']:.3g}")
-        for row in (policy["gap"] or {}).get("features", [])[:1]:
-            flag = "FLAGGED" if row["is_flagged"] else "not flagged"
+        for flag in policy["flagged"]:
             typer.echo(
-                f"  proxy score {row['proxy_score']:.2f} ({row['proxy_lower']:.2f} to "
-                f"{row['proxy_upper']:.2f}) for {row['feature']}: {flag}"
+                f"  FLAGGED {flag['feature']}: proxy score {flag['proxy_score']:.2f} "
+                f"({flag['lower']:.2f} to {flag['upper']:.2f}); {flag['reason']}"
+            )
+        if not policy["flagged"]:
+            typer.echo("  no feature is flagged")
+    for row in result["variants"]:
+        if row["reward_change"] or row["recall_change"]:
+            typer.echo(
+                f"{row['domain']}, {row['setting']}, trained {row['variant']}: recall "
+                f"{100 * row['recall_change']:+.1f} points ({100 * row['recall_change_lower']:+.1f}"
+                f" to {100 * row['recall_change_upper']:+.1f}), coverage gap "
+                f"{100 * row['coverage_gap_change']:+.1f} points"
             )
     typer.echo(f"Page: {result['page']}")

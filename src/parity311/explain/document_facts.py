@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from parity311.audit.assess import DomainAudit
@@ -19,6 +19,8 @@ MEANINGS = {
     "equity": "equal correct escalations per incident across strata",
     "retention": "dwelling-unit days kept habitable",
 }
+NOT_SHOWN = ("always", "never", "random", "batch_all", "static_thresholds")
+"""Rules of the comparison that nobody proposes; the run's own page has them."""
 SHOWN_METRICS = ("reward", "recall", "precision", "coverage_gap", "share_of_way")
 
 
@@ -36,18 +38,41 @@ def collect_facts(
         **_fixed_facts(),
     }
     flagged = [
-        f"{one['domain']}, {one['policy']}: {', '.join(one['flagged']) or 'none flagged'}"
+        f"{one['domain']}, {one['policy']}: {_flag_words(one) or 'none flagged'}"
         for one in explained
     ]
     if flagged:
         facts["proxies"] = "; ".join(flagged)
-    if explained and not facts["features"]:
-        facts["features"] = "; ".join(
-            f"{one['domain']}, {one['policy']}: "
-            + ", ".join(sorted(row["feature"] for row in one["importance"]))
-            for one in explained
-        )
+    # What the run's own policies look at and are comes before what the domain could offer.
+    facts |= _policy_facts(explained)
     return {key: value for key, value in facts.items() if value}
+
+
+def _policy_facts(explained: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Inputs, place features and kind of the policies that the run kept, one entry a policy."""
+    first = {(one["domain"], one["policy"]): one for one in reversed(explained)}
+    policies = list(reversed(first.values()))
+    if not policies:
+        return {}
+
+    def each(text: Callable[[dict[str, Any]], str]) -> str:
+        return "; ".join(f"{one['domain']}, {one['policy']}: {text(one)}" for one in policies)
+
+    return {
+        "features": each(lambda one: ", ".join(one["features"])),
+        "geographic": each(lambda one: ", ".join(one["geographic"]) or "none"),
+        "algorithms": each(
+            lambda one: f"network of {'-'.join(str(n) for n in one['layers'])} units, ReLU"
+        ),
+    }
+
+
+def _flag_words(policy: dict[str, Any]) -> str:
+    """Flagged features with their proxy scores and reasons."""
+    return ", ".join(
+        f"{flag['feature']} (proxy score {flag['proxy_score']:.2f}; {flag['reason']})"
+        for flag in policy["flagged"]
+    )
 
 
 def _run_facts(run: Run) -> dict[str, str]:
@@ -101,19 +126,22 @@ def _domain_facts(run: Run) -> dict[str, str]:
         "geographic": each(lambda d: ", ".join(d.geographic_features)),
         "algorithms": each(lambda d: ", ".join(d.agents)),
         "baselines": each(lambda d: ", ".join(d.heuristics)),
-        "reward_weights": _weights(config),
+        "reward_weights": each(lambda d: _weights(config, d.preference)),
     }
 
 
-def _weights(config: dict[str, Any]) -> str:
+def _weights(config: dict[str, Any], preference: Sequence[float]) -> str:
+    """The weights agents were trained with: without equity, and where there was one with it."""
     weight = config.get("equity_weight")
     if weight is None:
         return ""
-    rest = (1 - weight) / 2
-    return (
-        f"Agents without an equity weight (speed 0.5, cost 0.5) and with one (speed {rest:g}, "
-        f"cost {rest:g}, equity {weight:g})."
-    )
+    plain = dict(zip(REWARD_NAMES, preference, strict=True))
+    paid = {name: value * (1 - weight) for name, value in plain.items()} | {"equity": weight}
+    told = [
+        ", ".join(f"{name} {value:g}" for name, value in weights.items() if value)
+        for weights in (plain, paid)
+    ]
+    return f"agents without an equity weight ({told[0]}) and with one ({told[1]})"
 
 
 def _result_facts(run: Run, audits: Sequence[DomainAudit], spec: AuditSpec) -> dict[str, str]:
@@ -125,6 +153,8 @@ def _result_facts(run: Run, audits: Sequence[DomainAudit], spec: AuditSpec) -> d
             if comparison.get(name)
         )
         for policy in comparison.get("policies", []):
+            if policy["policy"] in NOT_SHOWN:
+                continue
             figures = [_figure(name, policy.get(name)) for name in SHOWN_METRICS]
             rows.append(f"{where}, {policy['policy']}: {', '.join(filter(None, figures))}")
     verdicts = [

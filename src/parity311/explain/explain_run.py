@@ -11,15 +11,22 @@ from typing import Any
 import numpy as np
 
 from parity311.audit.audit_run import name_page, repeat_data
-from parity311.errors import InputError
-from parity311.explain.estimators import PAPER_EXPLAINERS, Agreement, compare_explainers
+from parity311.errors import InputError, unknown_name
+from parity311.explain.estimators import (
+    N_PERMUTATIONS,
+    PAPER_EXPLAINERS,
+    Agreement,
+    compare_explainers,
+    permutation_shapley,
+)
 from parity311.explain.exact import Attribution, exact_shapley
-from parity311.explain.games import score_rows
-from parity311.explain.gap_parts import GapParts, split_gap
+from parity311.explain.games import n_layers, score_rows
+from parity311.explain.gap_parts import FeatureShare, GapParts, split_gap
 from parity311.explain.page import write_page
 from parity311.explain.reasons import Explanation, explain_decision, write_notice
-from parity311.explain.stored import ExplainInputs, load_policies
+from parity311.explain.stored import ExplainInputs, load_policies, load_variants
 from parity311.explain.variants import WithoutFeature, take_out
+from parity311.mdp.contract import COVERAGE_FEATURE
 from parity311.runs.folder import Run
 from parity311.runs.store import start_run
 from parity311.runs.strict_json import to_json
@@ -28,6 +35,10 @@ PAGE = "explain.html"
 FIGURES_FILE = "explain.json"
 MAX_ROWS = 2000
 """Rows explained of one policy; beyond, a fixed sample is taken."""
+MAX_EVALUATIONS = 3e7
+"""Evaluations of the network spent on one policy, some five seconds of two cores."""
+MAX_EXACT_FEATURES = 12
+"""Features up to which all coalitions are played; beyond, permutations with their error."""
 MAX_AGREEMENT_ROWS = 64
 LOW, HIGH = (1, 2), (4, 5)
 """Income quintiles compared: the paper's low and high strata."""
@@ -51,7 +62,7 @@ class PolicyExplanation:
 def explain_policy(inputs: ExplainInputs, *, seed: int = 0) -> PolicyExplanation:
     """Explain one policy: importance, gap by feature, proxies, agreement of explainers."""
     inputs = _sample(inputs, seed)
-    attribution = exact_shapley(inputs.network, inputs.rows, inputs.background).centred()
+    attribution = attribute(inputs, seed=seed).centred()
     action = _main_action(inputs)
     low, high = (np.isin(inputs.income_quintile, group) for group in (LOW, HIGH))
     gap, without = None, ()
@@ -84,8 +95,25 @@ def explain_policy(inputs: ExplainInputs, *, seed: int = 0) -> PolicyExplanation
         importance=tuple(sorted(importance, key=lambda row: -row["importance"])),
         gap=gap,
         without=without,
-        agreement=compare_explainers(inputs.network, inputs.rows[some], inputs.background),
+        # Agreement is measured against exact values, so it ends where they do.
+        agreement=(
+            compare_explainers(inputs.network, inputs.rows[some], inputs.background)
+            if is_exact(inputs)
+            else ()
+        ),
     )
+
+
+def is_exact(inputs: ExplainInputs) -> bool:
+    """Whether all coalitions of a policy's features are played."""
+    return len(inputs.feature_names) <= MAX_EXACT_FEATURES
+
+
+def attribute(inputs: ExplainInputs, *, seed: int = 0) -> Attribution:
+    """Shapley values of a policy's rows: exact where features are few, else by permutations."""
+    if is_exact(inputs):
+        return exact_shapley(inputs.network, inputs.rows, inputs.background)
+    return permutation_shapley(inputs.network, inputs.rows, inputs.background, seed=seed)
 
 
 def _centred_policy(inputs: ExplainInputs):
@@ -121,11 +149,37 @@ def _split(
     )
 
 
+def find_top_proxy(inputs: ExplainInputs, *, only_clear: bool = False, seed: int = 0) -> str | None:
+    """The feature with the largest proxy score, the coverage price left out; None without one.
+
+    The price is there to follow the groups, so dropping it is no question. With ``only_clear`` the
+    score must be clear of what is flagged.
+    """
+    inputs = _sample(inputs, seed)
+    low, high = (np.isin(inputs.income_quintile, group) for group in (LOW, HIGH))
+    if not (low.any() and high.any()):
+        return None
+    attribution = attribute(inputs, seed=seed).centred()
+    parts = _split(inputs, attribution, _main_action(inputs), low, high, seed)
+    some = [
+        f
+        for f in parts.features
+        if f.feature != COVERAGE_FEATURE and (f.is_proxy if only_clear else f.proxy_score > 0)
+    ]
+    return some[0].feature if some else None
+
+
 def _sample(inputs: ExplainInputs, seed: int) -> ExplainInputs:
-    if len(inputs.rows) <= MAX_ROWS:
-        return inputs
-    keep = np.sort(np.random.default_rng(seed).permutation(len(inputs.rows))[:MAX_ROWS])
-    return take_rows(inputs, keep)
+    """At most as many rows as the evaluations allow, distinct observations counted once."""
+    n_features = len(inputs.feature_names)
+    walks = 2 * N_PERMUTATIONS * n_features
+    per_row = (2**n_features if is_exact(inputs) else walks) * len(inputs.background)
+    order = np.random.default_rng(seed).permutation(len(inputs.rows))
+    is_new = np.zeros(len(order), bool)
+    is_new[np.unique(inputs.rows[order], axis=0, return_index=True)[1]] = True
+    affordable = np.cumsum(is_new) <= max(MAX_EVALUATIONS // per_row, 50)
+    keep = np.sort(order[affordable][:MAX_ROWS])
+    return inputs if len(keep) == len(inputs.rows) else take_rows(inputs, keep)
 
 
 def take_rows(inputs: ExplainInputs, rows: np.ndarray) -> ExplainInputs:
@@ -151,7 +205,7 @@ def explain_complaint(
         found = np.flatnonzero(one.complaint_id == complaint_id)
         if len(found):
             mine = take_rows(one, found[:1])
-            attribution = exact_shapley(mine.network, mine.rows, mine.background)
+            attribution = attribute(mine)
             explanation = explain_decision(
                 mine.network,
                 attribution,
@@ -161,12 +215,15 @@ def explain_complaint(
                 feature_names=mine.feature_names,
                 action_names=mine.action_names,
                 geographic=mine.geographic,
+                domain=mine.domain,
             )
             return mine, explanation
     known = [str(name) for one in inputs for name in one.complaint_id]
+    known = list(dict.fromkeys(known))
     near = get_close_matches(complaint_id, known, n=3, cutoff=0.3) or known[:3]
     raise InputError(
-        f"No complaint {complaint_id!r} was kept in this run; the nearest are {', '.join(near)}."
+        f"No complaint {complaint_id!r} is among the {len(known):,} of the test year that this run "
+        f"kept; the nearest are {', '.join(near)}."
     )
 
 
@@ -175,6 +232,7 @@ def explain_run(
     *,
     root: Path,
     domains: Sequence[str] | None = None,
+    policy: str | None = None,
     complaint: str | None = None,
     language: str = "en",
     contact: str = "",
@@ -184,9 +242,18 @@ def explain_run(
 
     With ``complaint`` nothing is written: the reasons for that one decision are returned.
     """
-    inputs = [one for one in load_policies(source) if not domains or one.domain in domains]
+    kept = load_policies(source)
+    inputs = [one for one in kept if not domains or one.domain in domains]
     if not inputs:
-        raise InputError(f"Run {source.id} keeps no policy of {', '.join(domains or ())}.")
+        have = ", ".join(dict.fromkeys(one.domain for one in kept))
+        raise InputError(
+            f"Run {source.id} keeps no policy of {', '.join(domains or ())}; it has {have}."
+        )
+    if policy is not None:
+        names = list(dict.fromkeys(one.policy for one in inputs))
+        if policy not in names:
+            raise unknown_name("policy", policy, names)
+        inputs = [one for one in inputs if one.policy == policy]
     if complaint is not None:
         mine, found = explain_complaint(inputs, complaint)
         notice = write_notice(found, language=language, contact=contact, appeal=appeal)
@@ -202,12 +269,33 @@ def explain_run(
         repeat_data(run, source)
         with run.stage("explain"):
             explained = [explain_policy(one) for one in inputs]
-        plain = {"policies": [explanation_to_plain(one) for one in explained]}
-        run.set_report(write_page(run, explained))
+        variants = [row for row in load_variants(source) if not domains or row["domain"] in domains]
+        plain = {
+            "policies": [explanation_to_plain(one) for one in explained],
+            "variants": variants,
+        }
+        run.set_report(write_page(run, explained, variants))
         (run.path / FIGURES_FILE).write_text(to_json(plain), encoding="utf-8")
         run.add_metrics(plain)
     page = name_page(run.final_path, PAGE)
     return {"explanation": run.id, "run": source.id, "page": str(page), **plain}
+
+
+def layer_sizes(inputs: ExplainInputs) -> list[int]:
+    """Units of a policy's network, inputs and outputs included."""
+    shapes = [np.shape(inputs.network[f"weight_{i}"]) for i in range(n_layers(inputs.network))]
+    return [int(shapes[0][0]), *(int(shape[1]) for shape in shapes)]
+
+
+def flag_row(feature: FeatureShare) -> dict[str, Any]:
+    """A flagged feature with its proxy score and the reason."""
+    return {
+        "feature": feature.feature,
+        "reason": feature.note,
+        "proxy_score": feature.proxy_score,
+        "lower": feature.proxy_lower,
+        "upper": feature.proxy_upper,
+    }
 
 
 def explanation_to_plain(one: PolicyExplanation) -> dict[str, Any]:
@@ -217,13 +305,17 @@ def explanation_to_plain(one: PolicyExplanation) -> dict[str, Any]:
         "domain": one.inputs.domain,
         "setting": one.inputs.setting,
         "policy": one.inputs.policy,
+        "features": list(one.inputs.feature_names),
+        "geographic": list(one.inputs.geographic),
+        "layers": layer_sizes(one.inputs),
         "n_rows": len(one.inputs.rows),
         "n_background": len(one.inputs.background),
         "action": one.action,
+        "explainer": "exact" if is_exact(one.inputs) else "permutation",
         "explainer_named_in_the_paper": named,
         "importance": list(one.importance),
         "gap": None if one.gap is None else asdict(one.gap),
-        "flagged": [f.feature for f in one.gap.features if f.is_flagged] if one.gap else [],
+        "flagged": [flag_row(f) for f in one.gap.features if f.is_flagged] if one.gap else [],
         "without_feature": [asdict(row) for row in one.without],
         "agreement": [asdict(row) for row in one.agreement],
     }

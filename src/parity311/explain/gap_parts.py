@@ -9,6 +9,7 @@ features that say the same share their credit, so the gap with a feature taken o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,10 @@ N_DRAWS = 500
 FLAGGED_SCORE = 0.1
 """A proxy score whose lower end is beyond this is flagged: the feature carries, say, a third of
 the gap and tells a third of the two groups apart."""
+NOT_USED = 1e-9
+"""A feature whose largest value is below this share of the largest of all is not looked at."""
+SAYS_WHERE = "says where the complaint comes from"
+STANDS_IN = "stands in for the group"
 
 
 @dataclass(frozen=True)
@@ -43,8 +48,12 @@ class FeatureShare:
     """Predictability × share of the gap."""
     proxy_lower: float
     proxy_upper: float
+    is_proxy: bool
+    """Whether the lower end of its proxy score is beyond `FLAGGED_SCORE`."""
     is_flagged: bool
+    """Whether it is a proxy, or says where a complaint comes from and the policy looks at it."""
     note: str
+    """Why it is flagged, or why it cannot matter."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +130,12 @@ def split_gap(
             proxy_score=float(scores[0, i]),
             proxy_lower=float(score_ends[0, i]),
             proxy_upper=float(score_ends[1, i]),
-            is_flagged=bool(score_ends[0, i] > FLAGGED_SCORE),
-            note=_note(rows[:, i], name in geographic),
+            **_flag(
+                rows[:, i],
+                is_geographic=name in geographic,
+                is_used=bool(np.abs(values[:, i]).max() > NOT_USED * np.abs(values).max()),
+                is_proxy=bool(score_ends[0, i] > FLAGGED_SCORE),
+            ),
         )
         for i, name in enumerate(feature_names)
     ]
@@ -138,10 +151,21 @@ def split_gap(
     )
 
 
-def _note(column: np.ndarray, is_geographic: bool) -> str:
-    if np.ptp(column) == 0:
-        return "does not vary"
-    return "says where the complaint comes from" if is_geographic else ""
+def _flag(
+    column: np.ndarray, *, is_geographic: bool, is_used: bool, is_proxy: bool
+) -> dict[str, Any]:
+    """Whether a feature is flagged, and why; one that does not vary tells nobody apart."""
+    varies = bool(np.ptp(column) > 0)
+    reasons = [STANDS_IN] if is_proxy and varies else []
+    if is_geographic:
+        reasons.append(SAYS_WHERE)
+    if not varies:
+        reasons.append("does not vary")
+    return {
+        "is_proxy": is_proxy and varies,
+        "is_flagged": varies and is_used and (is_proxy or is_geographic),
+        "note": "; ".join(reasons),
+    }
 
 
 def _mean_by_tract(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from parity311.explain.estimators import PAPER_EXPLAINERS
 from parity311.explain.stored import file_stem
@@ -23,6 +23,8 @@ LIMITS = (
     "what taking it out would change.",
     "A small value is no proof of harmlessness: features that say the same share their credit.",
     "The background the values compare with is a choice; it is kept with the run.",
+    "A coverage price follows the groups on purpose: it is how a policy that is paid for coverage "
+    "sees which area is behind. It is flagged all the same, so that nobody has to look for it.",
 )
 GAP_COLUMNS = (
     Column("feature", "feature", number_format="text"),
@@ -32,6 +34,7 @@ GAP_COLUMNS = (
     Column("predictability", "tells groups apart", number_format="percent"),
     Column("proxy_score", "proxy score", lower="proxy_lower", upper="proxy_upper", decimals=2),
     Column("is_flagged", "flagged", number_format="text"),
+    Column("note", "why", number_format="text"),
 )
 AGREEMENT_COLUMNS = (
     Column("explainer", "explainer", number_format="text"),
@@ -41,6 +44,25 @@ AGREEMENT_COLUMNS = (
     Column("top_feature_agrees", "same top feature", number_format="text"),
     Column("note", "what it is", number_format="text"),
 )
+VARIANT_COLUMNS = (
+    Column("variant", "trained with", number_format="text"),
+    Column("note", "what that means", number_format="text"),
+    Column("reward", "reward", lower="reward_lower", upper="reward_upper"),
+    Column(
+        "reward_change", "change of reward", lower="reward_change_lower",
+        upper="reward_change_upper", number_format="signed",
+    ),
+    Column("recall", "recall", number_format="percent", decimals=1),
+    Column(
+        "recall_change", "change of recall", lower="recall_change_lower",
+        upper="recall_change_upper", number_format="points",
+    ),
+    Column("coverage_gap", "coverage gap", number_format="points"),
+    Column(
+        "coverage_gap_change", "change of the gap", lower="coverage_gap_change_lower",
+        upper="coverage_gap_change_upper", number_format="points",
+    ),
+)  # fmt: skip
 WITHOUT_COLUMNS = (
     Column("feature", "taken out", number_format="text"),
     Column("gap", "gap with it"),
@@ -49,13 +71,62 @@ WITHOUT_COLUMNS = (
 )
 
 
-def write_page(run: RunWriter, explained: Sequence[PolicyExplanation]) -> Report:
+def write_page(
+    run: RunWriter,
+    explained: Sequence[PolicyExplanation],
+    variants: Sequence[dict[str, Any]] = (),
+) -> Report:
     """Store tables and pictures in the run and return the report that shows them."""
+    sections = [_section(run, one) for one in explained]
+    sections += _variant_sections(run, variants)
     return Report(
         title="What drives the recommendations",
         summary=tuple(_finding(one) for one in explained),
         figures=tuple(figure for one in explained for figure in _figures(one)),
-        sections=tuple(_section(run, one) for one in explained),
+        sections=tuple(sections),
+    )
+
+
+def _variant_sections(run: RunWriter, variants: Sequence[dict[str, Any]]) -> list[Section]:
+    """What features are worth: one section, one table a domain and setting."""
+    if not variants:
+        return []
+    views, words = [], []
+    for domain, setting in dict.fromkeys((row["domain"], row["setting"]) for row in variants):
+        rows = [row for row in variants if (row["domain"], row["setting"]) == (domain, setting)]
+        name = f"{file_stem(domain, setting)}-variants"
+        run.add_table(name, rows)
+        title = f"{domain.replace('_', ' ').capitalize()}, {setting}"
+        views.append(TableView(name, VARIANT_COLUMNS, caption=title))
+        words += [f"{title}: {_cost_words(row)}" for row in rows[1:]]
+    return [
+        Section(
+            heading="What it costs to do without",
+            text=(
+                "Agents without equity weight were trained again with fewer features and scored on "
+                "the same later episodes.",
+                *words,
+            ),
+            tables=tuple(views),
+            notes=(
+                "Changes are against the features in use, resampled together; their 95 % intervals "
+                "are over test episodes and take the trained agents as given.",
+            ),
+        )
+    ]
+
+
+def _cost_words(row: dict[str, Any]) -> str:
+    change = format_value(100 * row["recall_change"], "signed", 1)
+    ends = [
+        format_value(100 * row[f"recall_change_{end}"], "signed", 1) for end in ("lower", "upper")
+    ]
+    gap = format_value(100 * row["coverage_gap_change"], "signed", 1)
+    told = (row["recall_change_lower"] > 0) or (row["recall_change_upper"] < 0)
+    doubt = "" if told else ", which is not told from nothing"
+    return (
+        f"**{row['variant']}** ({row['note']}) changes recall by {change} points ({ends[0]} to "
+        f"{ends[1]}){doubt}, and the coverage gap by {gap} points."
     )
 
 
@@ -68,12 +139,16 @@ def _finding(one: PolicyExplanation) -> str:
     top = one.importance[0]["feature"]
     text = f"{_title(one)} depends most on `{top}`"
     if one.gap is None:
-        return f"{text}; the groups cannot be compared, one of them has no complaint here."
+        return f"{text}; low and high income cannot be compared, no complaint of one is here."
     flagged = [feature for feature in one.gap.features if feature.is_flagged]
     if not flagged:
-        return f"{text}; no feature is flagged as standing in for income."
-    words = ", ".join(f"`{f.feature}` (proxy score {f.proxy_score:.2f})" for f in flagged)
-    return f"{text}; standing in for income: {words}."
+        return f"{text}; no feature is flagged."
+    words = ", ".join(
+        f"`{f.feature}` (proxy score {f.proxy_score:.2f}, {f.proxy_lower:.2f} to "
+        f"{f.proxy_upper:.2f}; {f.note})"
+        for f in flagged
+    )
+    return f"{text}; flagged: {words}."
 
 
 def _figures(one: PolicyExplanation) -> list[KeyFigure]:
@@ -106,16 +181,8 @@ def _section(run: RunWriter, one: PolicyExplanation) -> Section:
                 caption="The gap with each feature taken out of this policy, one at a time",
             )
         )
-    run.add_table(f"{stem}-agreement", [asdict(row) for row in one.agreement])
-    named = PAPER_EXPLAINERS.get(one.inputs.domain, "")
-    paper = f" The paper names **{named}** for this domain." if named else ""
-    tables.append(
-        TableView(
-            f"{stem}-agreement",
-            AGREEMENT_COLUMNS,
-            caption=f"Other explainers beside the exact values.{paper}",
-        )
-    )
+    if one.agreement:
+        tables.append(_agreement_table(run, one, stem))
     geographic = ", ".join(f"`{name}`" for name in one.inputs.geographic) or "none"
     return Section(
         heading=_title(one),
@@ -128,6 +195,17 @@ def _section(run: RunWriter, one: PolicyExplanation) -> Section:
         pictures=tuple(pictures),
         tables=tuple(tables),
         notes=LIMITS,
+    )
+
+
+def _agreement_table(run: RunWriter, one: PolicyExplanation, stem: str) -> TableView:
+    run.add_table(f"{stem}-agreement", [asdict(row) for row in one.agreement])
+    named = PAPER_EXPLAINERS.get(one.inputs.domain, "")
+    paper = f" The paper names **{named}** for this domain." if named else ""
+    return TableView(
+        f"{stem}-agreement",
+        AGREEMENT_COLUMNS,
+        caption=f"Other explainers beside the exact values.{paper}",
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gettext
 import io
+import re
 import struct
 from dataclasses import dataclass
 from functools import lru_cache
@@ -44,8 +45,8 @@ PHRASES: dict[str, Phrase] = {
         _("the boiler works at high pressure"), _("the boiler works at low pressure")
     ),
     "is_internal": Phrase(
-        _("the last inspection was made by the owner's own inspector"),
-        _("the last inspection was made by an outside inspector"),
+        _("the boiler was inspected from the inside"),
+        _("the boiler was inspected from the outside only"),
     ),
     "boiler_count_norm": Phrase(
         _("the building has many boilers"), _("the building has few boilers")
@@ -65,8 +66,17 @@ PHRASES: dict[str, Phrase] = {
         _("many complaints are waiting at the moment"),
         _("few complaints are waiting at the moment"),
     ),
+    "crew_free": Phrase(_("inspectors are free at the moment"), _("all inspectors are busy")),
+    "complaint_level": Phrase(
+        _("the reported hazard is a serious one"), _("the reported hazard is a minor one")
+    ),
+    "recurrence": Phrase(
+        _("it was reported several times"), _("it was not reported before this complaint")
+    ),
     "building_wide": Phrase(_("the whole building is affected"), _("one apartment is affected")),
+    "is_building_wide": Phrase(_("the whole building is affected"), _("one apartment is affected")),
     "no_heat": Phrase(_("there is no heat at all"), _("there is some heat")),
+    "is_no_heat": Phrase(_("there is no heat at all"), _("there is some heat")),
     "unit_count": Phrase(_("many homes are in the building"), _("few homes are in the building")),
     "temperature": Phrase(
         _("it is not cold outside at the moment"), _("it is cold outside at the moment")
@@ -103,6 +113,34 @@ PHRASES: dict[str, Phrase] = {
 }
 """Feature name -> phrase. A feature without one gives no reason to a resident."""
 
+IN_DOMAIN: dict[tuple[str, str], Phrase] = {
+    # There the feature rises the more recent the last complaint is.
+    ("complaint_triage", "days_since_last"): Phrase(
+        PHRASES["days_since_last"].low, PHRASES["days_since_last"].high
+    ),
+    ("drainage", "address_gap"): Phrase(
+        PHRASES["days_since_last"].low, PHRASES["days_since_last"].high
+    ),
+    ("crane", "is_new"): PHRASES["new"],
+}
+"""(domain, feature) -> phrase, where it means something else than under its name alone."""
+ONLY_IN = {"season": ("heat",), "temperature": ("heat",)}
+"""Features whose phrase holds in these domains only: elsewhere a season is a number of four."""
+
+
+def phrase_for(feature: str, domain: str = "") -> Phrase | None:
+    """The phrase of a feature in a domain; None where it gives a resident no reason."""
+    if (domain, feature) in IN_DOMAIN:
+        return IN_DOMAIN[domain, feature]
+    if domain and domain not in ONLY_IN.get(feature, (domain,)):
+        return None
+    return PHRASES.get(feature)
+
+
+CIRCUMSTANCES = frozenset({"queue", "backlog", "season", "temperature", "crew_free"})
+"""Features that say how things stand, not what the complaint is about: they come last when looking
+for what would change a decision."""
+
 SENTENCES = {
     "decided": _("Recommended for this complaint: {action}."),
     "because": _("The main reasons: {reasons}."),
@@ -114,8 +152,10 @@ SENTENCES = {
     "contact": _("To speak to a person: {contact}."),
     "appeal": _("To have it looked at again: {appeal}."),
     "not_provided": _("not provided"),
-    "and": _("and"),
+    "list": _("{first} and {last}"),
 }
+COMMAS = {"zh": "、"}
+"""What separates the entries of a list, where it is not a comma and a space."""
 ACTIONS = {
     "Inspect": _("an inspector visits"),
     "Defer": _("it waits for its turn"),
@@ -131,9 +171,21 @@ ACTIONS = {
     "Ignore": _("no visit is planned"),
     "Refer": _("it is referred to another office"),
     "Court": _("it is brought to court"),
+    "Canvass": _("inspectors look where few people call"),
+    "Coverage priced": _("areas that were served least come first"),
+    "Inspect now": _("an inspector visits"),
+    "Delay": _("it waits for its turn"),
+    "Inspector": _("an inspector visits"),
+    "HeavyCrew": _("a crew with heavy equipment is sent"),
 }
 """What an action means to a resident; others are shown under their own name."""
 LANGUAGES = {"en": "English", "es": "Español", "zh": "中文"}
+
+
+def action_words(name: str) -> str:
+    """What an action means to a resident, however its name is written; else the name itself."""
+    plain = {re.sub(r"[^a-z0-9]", "", key.lower()): words for key, words in ACTIONS.items()}
+    return plain.get(re.sub(r"[^a-z0-9]", "", name.lower()), name.replace("_", " "))
 
 
 @lru_cache

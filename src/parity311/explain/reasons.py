@@ -13,7 +13,14 @@ import numpy as np
 
 from parity311.explain.exact import Attribution
 from parity311.explain.games import Policy, score_rows
-from parity311.explain.phrases import ACTIONS, PHRASES, SENTENCES, translation
+from parity311.explain.phrases import (
+    CIRCUMSTANCES,
+    COMMAS,
+    SENTENCES,
+    action_words,
+    phrase_for,
+    translation,
+)
 
 MAX_REASONS = 3
 SMALLEST_PART = 0.1
@@ -64,6 +71,7 @@ def explain_decision(
     feature_names: Sequence[str],
     action_names: Sequence[str],
     geographic: Sequence[str] = (),
+    domain: str = "",
 ) -> Explanation:
     """Explain the decision on row ``index`` of an attribution.
 
@@ -80,12 +88,14 @@ def explain_decision(
     parts = speaks_for / total if total > 0 else speaks_for
     is_high = _is_high(row, background)
     found = [
-        _reason(feature_names[i], float(parts[i]), bool(is_high[i]))
+        _reason(feature_names[i], float(parts[i]), bool(is_high[i]), domain)
         for i in map(int, np.argsort(-parts, kind="stable"))
     ]
     usable = [r for r in found if r.phrase and r.feature not in geographic]
     reasons = [r for r in usable if r.part >= SMALLEST_PART][:MAX_REASONS]
-    changed, phrase = _what_would_change(policy, row, background, best, feature_names, geographic)
+    changed, phrase = _what_would_change(
+        policy, row, background, best, feature_names, geographic, domain
+    )
     return Explanation(
         action=action_names[best],
         runner_up=action_names[second],
@@ -104,8 +114,8 @@ def _is_high(row: np.ndarray, background: np.ndarray) -> np.ndarray:
     return np.where(row == middle, row > background.mean(axis=0), row > middle)
 
 
-def _reason(feature: str, part: float, is_high: bool) -> Reason:
-    phrase = PHRASES.get(feature)
+def _reason(feature: str, part: float, is_high: bool, domain: str) -> Reason:
+    phrase = phrase_for(feature, domain)
     text = "" if phrase is None else phrase.high if is_high else phrase.low
     return Reason(feature, part, is_high, text)
 
@@ -117,12 +127,16 @@ def _what_would_change(
     best: int,
     feature_names: Sequence[str],
     geographic: Sequence[str],
+    domain: str,
 ) -> tuple[str, str]:
-    """The feature whose smallest change, in background spreads, changes the action."""
-    nearest, chosen = np.inf, ("", "")
+    """The feature whose smallest change, in background spreads, changes the action.
+
+    What the complaint says comes before how things stand elsewhere.
+    """
+    found: list[tuple[bool, float, str, str]] = []
     spread = background.std(axis=0)
     for i, name in enumerate(feature_names):
-        phrase = PHRASES.get(name)
+        phrase = phrase_for(name, domain)
         if phrase is None or name in geographic or spread[i] == 0:
             continue
         values = np.unique(background[:, i])
@@ -136,10 +150,9 @@ def _what_would_change(
             continue
         distance = np.abs(values - row[i]) / spread[i]
         k = int(np.where(differs, distance, np.inf).argmin())
-        if distance[k] < nearest:
-            is_higher = values[k] > row[i]
-            nearest, chosen = distance[k], (name, phrase.high if is_higher else phrase.low)
-    return chosen
+        words = phrase.high if values[k] > row[i] else phrase.low
+        found.append((name in CIRCUMSTANCES, float(distance[k]), name, words))
+    return min(found)[2:] if found else ("", "")
 
 
 def write_notice(
@@ -147,13 +160,13 @@ def write_notice(
 ) -> str:
     """The notice for the person who complained, one sentence a line, in their language."""
     say = translation(language).gettext
-    action = say(ACTIONS.get(explanation.action, explanation.action))
+    action = say(action_words(explanation.action))
     lines = [say(SENTENCES["decided"]).format(action=action)]
     if explanation.reasons:
         texts = [say(reason.phrase) for reason in explanation.reasons]
-        joined = texts[0]
+        joined = COMMAS.get(language, ", ").join(texts[:-1]) or texts[0]
         if len(texts) > 1:
-            joined = f"{', '.join(texts[:-1])} {say(SENTENCES['and'])} {texts[-1]}"
+            joined = say(SENTENCES["list"]).format(first=joined, last=texts[-1])
         lines.append(say(SENTENCES["because"]).format(reasons=joined))
     else:
         lines.append(say(SENTENCES["no_reason"]))

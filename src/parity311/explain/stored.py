@@ -65,8 +65,23 @@ class ExplainInputs:
 
 def store_policies(run: RunWriter, inputs: Sequence[ExplainInputs]) -> None:
     """Store policies and rows in a run that is being written; call it once a run."""
+    if not inputs:
+        return  # agents that are no networks cannot be explained this way
     run.add_table("explain_policies", [_policy_row(one) for one in inputs])
     run.add_table("explain_rows", [row for one in inputs for row in _rows(one)])
+
+
+def store_variants(run: RunWriter, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Store what features are worth: one row a domain, setting and set of features."""
+    if rows:
+        run.add_table("explain_variants", [dict(row) for row in rows])
+
+
+def load_variants(run: Run) -> list[dict[str, Any]]:
+    """Read back what `store_variants` kept; none where the run trained no other features."""
+    if "explain_variants" not in run.table_names:
+        return []
+    return run.table("explain_variants").to_pylist()
 
 
 def _key(one: ExplainInputs) -> dict[str, str]:

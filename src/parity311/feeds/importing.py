@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 
 from parity311.errors import InputError, RecordsError, unknown_name
@@ -68,10 +69,24 @@ def import_records(
         work = ImportWork(connection, groups, aside, options, report or _no_report, city_map)
         try:
             details = _import(work)
+        except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
+            raise _cannot_import(error) from error
         finally:
             connection.close()
         shutil.rmtree(work.stage)
         return write_manifest(aside, "import", details)
+
+
+def _cannot_import(error: duckdb.Error) -> RecordsError:
+    """What reading, writing or memory failed at, and what to do; nothing half-imported is left."""
+    first = str(error).splitlines()[0]
+    if isinstance(error, duckdb.OutOfMemoryException):
+        cure = "Give more with --memory-limit, or more disk beside the output folder"
+    elif "space" in first.lower():
+        cure = "Free some space or choose another disk with --out"
+    else:
+        cure = "The file may have been cut off: download it again"
+    return RecordsError(f"The import stopped ({first}). {cure}.")
 
 
 def _no_report(stage: str, completed: float, total: float) -> None:

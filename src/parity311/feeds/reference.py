@@ -38,7 +38,11 @@ def import_references(work: ImportWork) -> dict[str, dict[str, Any]]:
 
 
 def _import_address_years(work: ImportWork) -> dict[str, dict[str, Any]]:
-    """Write reference/heat_by_tract.parquet: complaints and addresses by tract and year."""
+    """Write reference/heat_by_tract.parquet and heat_per_address.parquet: counts, no address.
+
+    The first has complaints and complaining addresses by tract and year, the second how many
+    addresses had how many complaints in a year.
+    """
     account: dict[str, dict[str, Any]] = {}
     for number, group in enumerate(work.of_kind("address_years")):
         work.connection.execute(f"""
@@ -56,6 +60,12 @@ FROM ({rows_of(group.layouts)})""")
             """SELECT tract, year, sum(complaints)::INTEGER AS complaints, count(*) AS addresses
 FROM address_years WHERE reason IS NULL GROUP BY ALL ORDER BY ALL""",
             work.aside / "reference" / name,
+        )
+        copy_sorted(
+            work.connection,
+            """SELECT year, complaints, count(*) AS addresses FROM address_years
+WHERE reason IS NULL GROUP BY ALL ORDER BY ALL""",
+            work.aside / "reference" / name.replace("by_tract", "per_address"),
         )
         rows = work.connection.execute(
             "SELECT reason, count(*) FROM address_years GROUP BY 1 ORDER BY 1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -35,9 +36,14 @@ def domain_cards() -> list[dict[str, Any]]:
                 "not_for": domain.not_for,
                 "source": domain.source,
                 "features": list(domain.observation_names),
+                "observation_sets": {k: list(v) for k, v in domain.observation_sets.items()},
                 "geographic_features": list(domain.geographic_features),
                 "actions": [action.name for action in domain.actions],
+                "extended_actions": [action.name for action in domain.extended_actions],
                 "heuristics": sorted(domain.heuristics),
+                "ceiling": domain.ceiling,
+                "protocol": asdict(domain.protocol) if domain.protocol else None,
+                "max_steps": domain.max_steps,
                 "agents": list(domain.agents),
                 "explainer": domain.explainer,
                 "is_playable": domain.is_playable,
@@ -49,12 +55,12 @@ def domain_cards() -> list[dict[str, Any]]:
 def print_domains(cards: list[dict[str, Any]]) -> None:
     """Print the domains as a table."""
     table = Table(title=f"{len(cards)} domains", show_lines=True)
-    for heading in ("domain", "what is decided", "who waits", "actions", "state"):
+    for heading in ("domain", "what is decided", "who waits", "actions", "ceiling"):
         table.add_column(heading, overflow="fold")
     for card in cards:
-        state = "decision process" if card["is_playable"] else "incident process only"
-        actions = ", ".join(card["actions"]) or "–"
-        table.add_row(card["name"], card["decision"], card["who_waits"], actions, state)
+        actions = ", ".join([*card["actions"], *(f"+{name}" for name in card["extended_actions"])])
+        ceiling = card["ceiling"].split(":")[0] or "–"
+        table.add_row(card["name"], card["decision"], card["who_waits"], actions or "–", ceiling)
     Console().print(table)
 
 

@@ -6,15 +6,17 @@ people report and how scarce visits are: one where both are strong, one as measu
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 from parity311.audit.cells import AuditInputs, read_inputs
+from parity311.audit.episodes import EpisodeInputs
+from parity311.audit.of_records import add_records
 from parity311.audit.recorded import audit_inputs
 from parity311.audit.stored import store_inputs
 from parity311.city.build import build_city
@@ -22,13 +24,26 @@ from parity311.city.presets import get_preset
 from parity311.domains import all_domains, get_domain
 from parity311.errors import InputError, RecordsError
 from parity311.evaluation.compare import compare_policies
+from parity311.evaluation.rollout import Contender, Episodes
+from parity311.explain.explain_run import find_top_proxy
+from parity311.explain.stored import ExplainInputs, store_policies, store_variants
 from parity311.lifecycle.describe import add_city
+from parity311.lifecycle.feature_price import feature_sets, price_features
+from parity311.lifecycle.keep_policies import keep_episodes, keep_policies
+from parity311.lifecycle.on_records import (
+    calibrate_what_can_be,
+    first_test_day,
+    incident_draws,
+    is_real,
+    scoring_params,
+    setting_of,
+)
 from parity311.lifecycle.progress import Report as Progress
 from parity311.lifecycle.whole_way_report import write_report
 from parity311.mdp.contract import Domain
 from parity311.records.store import Records, open_records
 from parity311.reporting.calibration import Calibration, calibrate
-from parity311.runs.store import start_run
+from parity311.runs.store import RunWriter, start_run
 from parity311.training import train, with_equity
 from parity311.training.loop import Trained
 
@@ -59,6 +74,8 @@ class WholeWayConfig:
     """The same where steps are independent, episodes short and cheap"""
     equity_weight: float = 0.5
     """α₃ of the agents that are paid for coverage"""
+    records: str = ""
+    """Folder of imported records to use instead of synthetic cities"""
 
 
 @dataclass(frozen=True)
@@ -73,6 +90,9 @@ class DomainResult:
     denominators: list[dict[str, Any]]
     audit: dict[str, Any]
     audit_inputs: AuditInputs
+    episodes: list[EpisodeInputs]
+    explained: list[ExplainInputs]
+    variants: list[dict[str, Any]]
     curve: list[dict[str, Any]]
     assumptions: str
 
@@ -91,23 +111,47 @@ def run_whole_way(
     with start_run(runs, "run", asdict(config)) as run:
         run.set_seeds(city=config.seed, agents=config.n_agent_seeds)
         results = []
-        for participation, capacity in SCENARIOS:
-            with run.stage(f"city, {participation} and {capacity}"):
-                records = ensure_city(config, participation, capacity, cities, progress)
-            add_city(run, records)
+        for records in _sources(run, config, cities, progress):
             for domain in domains:
-                with run.stage(f"{domain.slug}, {participation} and {capacity}"):
+                with run.stage(f"{domain.slug}, {records.folder.name}"):
                     results.append(take_domain(domain, records, config, progress))
         comparisons = [as_comparison(result) for result in results]
         run.add_metrics({"comparisons": comparisons})
-        store_inputs(run, [result.audit_inputs for result in results])
-        write_report(run, results)
+        store_inputs(
+            run,
+            [result.audit_inputs for result in results],
+            [one for result in results for one in result.episodes],
+        )
+        store_policies(run, [one for result in results for one in result.explained])
+        store_variants(run, [row for result in results for row in result.variants])
+        write_report(run, results, is_real=bool(config.records))
     return {
         "run": run.id,
         "report": str(run.final_path / "report.html"),
         "config": asdict(config),
         "comparisons": comparisons,
     }
+
+
+def _sources(
+    run: RunWriter, config: WholeWayConfig, cities: Path, progress: Progress
+) -> Iterator[Records]:
+    """Imported records, or one synthetic city a scenario; each is recorded as data of the run."""
+    if config.records:
+        records = open_records(config.records)
+        if not is_real(records):
+            raise InputError(
+                f"{config.records} is a synthetic city; --records takes a folder that `parity311 "
+                "records import` wrote."
+            )
+        add_records(run, records)
+        yield records
+        return
+    for participation, capacity in SCENARIOS:
+        with run.stage(f"city, {participation} and {capacity}"):
+            records = ensure_city(config, participation, capacity, cities, progress)
+        add_city(run, records)
+        yield records
 
 
 def get_playable(slug: str) -> Domain:
@@ -149,53 +193,122 @@ def take_domain(
 ) -> DomainResult:
     """Correct, estimate, train, compare and audit one domain in one city.
 
-    The last year is for testing; everything before it is what the agency may learn from.
+    The last year (of real records, the last fifth of the complaints) is for testing; everything
+    before it is what the agency may learn from.
     """
-    scenario = records.manifest
-    participation, capacity = scenario["participation"], scenario["capacity"]
-    label = f"{domain.slug} ({participation}, {capacity})"
-    date_from, date_to = records.window
-    test_from = date(date_to.year - 1, date_to.month, date_to.day)
-    calibrations = {}
-    for number, estimator in enumerate(ESTIMATORS):
-        calibrations[estimator] = calibrate(
-            records, domain.slug, date_from=date_from, date_to=test_from, estimator=estimator
-        )
-        progress(f"{label}: correction", number + 1, len(ESTIMATORS))
-    calibration = calibrations[ESTIMATORS[0]]
+    scenario = setting_of(records)
+    setting, label = scenario.words, f"{domain.slug} ({scenario.words})"
+    date_to, test_from = records.window[1], first_test_day(records, domain.slug)
+    calibrations = _calibrations(domain, records, test_from, label, progress)
+    calibration = next(iter(calibrations.values()))
     estimated = domain.estimate(records, calibration, test_from)
-    true = domain.truth(records.folder, test_from)
+    true = scoring_params(domain, records, calibration, test_from)
     trained = _train(domain, estimated, config, label, progress)
-    policies = compare_policies(
-        trained.harness,
-        estimated,
-        true,
-        [trained],
-        n_episodes=(
-            config.n_episodes if domain.play.cases is None else config.n_independent_episodes
-        ),
-        key=jax.random.key(config.seed),
-        preference=domain.preference,
-    )
+    policies, episodes = _compare(trained, estimated, true, config, setting)
     progress(f"{label}: comparison", 1, 1)
-    later = calibrate(records, domain.slug, date_from=test_from, date_to=date_to)
-    draws = later.estimate.area_draws(np.random.default_rng(config.seed))
+    explained = keep_policies(
+        trained, records, estimated, setting=setting, date_from=test_from, date_to=date_to
+    )
+    variants = _price_features(trained, explained, estimated, true, config, label, progress)
+    draws = incident_draws(records, domain.slug, test_from, config.seed)
     inputs = read_inputs(
         records, domain.slug, date_from=test_from, date_to=date_to, incident_draws=draws
     )
-    inputs = replace(inputs, setting=f"{participation} participation, {capacity} capacity")
+    inputs = replace(inputs, setting=setting)
     progress(f"{label}: audit", 1, 1)
     return DomainResult(
         domain=domain,
-        participation=participation,
-        capacity=capacity,
+        participation=scenario.participation,
+        capacity=scenario.capacity,
         observation_set=domain.default_observation_set,
         policies=policies,
         denominators=_denominator_rows(calibrations),
         audit=audit_inputs(inputs),
         audit_inputs=inputs,
+        episodes=episodes,
+        explained=explained,
+        variants=[{"domain": domain.slug, "setting": setting, **row} for row in variants],
         curve=_curve_rows(trained),
         assumptions=calibration.assumptions,
+    )
+
+
+def _compare(
+    trained: Trained, estimated: Any, true: Any, config: WholeWayConfig, setting: str
+) -> tuple[list[dict[str, Any]], list[EpisodeInputs]]:
+    """Compare every policy, and keep the scored episodes for the audit."""
+    domain = trained.harness.domain
+    cases = domain.play.cases
+    kept: list[EpisodeInputs] = []
+
+    def keep(contenders: Sequence[Contender], scored: Episodes) -> None:
+        n_cases = None if cases is None else len(cases(true).stratum)
+        names = [trained.agent.name]
+        kept.extend(keep_episodes(domain.slug, setting, contenders, scored, names, n_cases=n_cases))
+
+    policies = compare_policies(
+        trained.harness,
+        estimated,
+        true,
+        [trained],
+        n_episodes=_n_episodes(domain, config),
+        key=jax.random.key(config.seed),
+        preference=domain.preference,
+        on_scored=keep,
+    )
+    return policies, kept
+
+
+def _calibrations(
+    domain: Domain, records: Records, test_from: date, label: str, progress: Progress
+) -> dict[str, Calibration]:
+    """Every correction of what came before the test period; the first is the one that is used."""
+    date_from = records.window[0]
+    if is_real(records):
+        found, _ = calibrate_what_can_be(records, domain.slug, ESTIMATORS, date_from, test_from)
+        progress(f"{label}: correction", 1, 1)
+        return found
+    found = {}
+    for number, estimator in enumerate(ESTIMATORS):
+        found[estimator] = calibrate(
+            records, domain.slug, date_from=date_from, date_to=test_from, estimator=estimator
+        )
+        progress(f"{label}: correction", number + 1, len(ESTIMATORS))
+    return found
+
+
+def _n_episodes(domain: Domain, config: WholeWayConfig) -> int:
+    return config.n_episodes if domain.play.cases is None else config.n_independent_episodes
+
+
+def _price_features(
+    trained: Trained,
+    explained: list[ExplainInputs],
+    estimated: Any,
+    true: Any,
+    config: WholeWayConfig,
+    label: str,
+    progress: Progress,
+) -> list[dict[str, Any]]:
+    """What features that say where a complaint comes from, or stand in for income, are worth."""
+    domain = trained.harness.domain
+    # Training a queue again takes minutes: only for a feature that clearly stands in for income.
+    is_queue = domain.play.cases is None
+    top = find_top_proxy(explained[0], only_clear=is_queue) if explained else None
+    sets = feature_sets(domain, trained.harness.observation_names, top)
+    if len(sets) < 2:
+        return []
+    return price_features(
+        trained,
+        sets,
+        estimated,
+        true,
+        seeds=[int(seed) for seed in dict.fromkeys(trained.seeds.tolist())],
+        n_steps=config.n_steps,
+        n_episodes=_n_episodes(domain, config),
+        key=jax.random.key(config.seed),
+        preference=domain.preference,
+        progress=lambda so_far, total: progress(f"{label}: features", so_far, total),
     )
 
 

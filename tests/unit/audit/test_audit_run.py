@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,13 @@ from parity311.audit.audit_run import audit_run
 from parity311.audit.commands import audit_command
 from parity311.audit.episodes import EpisodeInputs, assess_episodes
 from parity311.audit.spec import AuditSpec, read_spec
-from parity311.audit.stored import load_episodes, load_inputs, open_run_with, restrict
+from parity311.audit.stored import (
+    load_episodes,
+    load_inputs,
+    open_run_with,
+    restrict,
+    store_inputs,
+)
 from parity311.errors import InputError, Parity311Error, RunError
 from parity311.runs.folder import open_run
 from parity311.runs.store import start_run
@@ -106,6 +113,18 @@ def test_few_episodes_are_insufficient() -> None:
     assert "episodes" in verdict.comparison.reason
     with pytest.raises(InputError, match="allowed are actionable, incidents, complaints"):
         assess_episodes(EpisodeInputs("heat", "", "dqn", few.correct, {"hours": few.correct}), SPEC)
+
+
+def test_episodes_that_draw_the_same_cases_again_are_less_sure(tmp_path: Path) -> None:
+    plain = make_episodes(0.1, "dqn")
+    again = replace(plain, widening=3.0)
+    sure, unsure = (assess_episodes(one, SPEC).verdicts[0].comparison for one in (plain, again))
+    assert unsure.gap.estimate == sure.gap.estimate
+    assert unsure.gap.lower < sure.gap.lower
+    assert unsure.gap.upper > sure.gap.upper
+    with start_run(tmp_path, "run", {}) as run:
+        store_inputs(run, [], [plain, replace(again, policy="again")])
+    assert [one.widening for one in load_episodes(open_run(run.id, tmp_path))] == [1.0, 3.0]
 
 
 def test_a_run_without_cells_says_so(tmp_path: Path) -> None:

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 from parity311.errors import InputError
+from parity311.explain import phrases
 from parity311.explain.exact import exact_shapley
 from parity311.explain.phrases import (
     LANGUAGES,
     PHRASES,
+    action_words,
     all_texts,
     compile_catalogue,
     parse_catalogue,
+    phrase_for,
     translation,
 )
 from parity311.explain.reasons import Explanation, explain_decision, write_notice
@@ -145,3 +148,19 @@ def test_dropping_a_feature_that_is_not_there_is_refused() -> None:
         drop_and_retrain(never, never, ("a", "b"), {"x": ("zip",)})
     with pytest.raises(InputError, match="drops every feature"):
         drop_and_retrain(lambda kept: lambda x: x, lambda p, k: {}, ("a",), {"x": ("a",)})
+
+
+def test_a_phrase_can_mean_something_else_in_a_domain() -> None:
+    turned = phrase_for("days_since_last", "complaint_triage")
+    plain = phrase_for("days_since_last")
+    assert turned is not None
+    assert plain is not None
+    assert (turned.high, turned.low) == (plain.low, plain.high)
+    assert phrase_for("season", "heat") is not None
+    assert phrase_for("season", "snad") is None
+
+
+def test_every_action_of_boiler_and_heat_has_words() -> None:
+    for name in ("inspect", "defer", "batch", "stop_work", "do_nothing", "heavy_crew"):
+        assert action_words(name) in phrases.ACTIONS.values()
+    assert action_words("revisit_7d") == "revisit 7d"

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from tests.unit.explain.networks import make_network
 from tests.unit.explain.stored_run import ACTIONS, FEATURES, make_policy, make_run
 from typer.testing import CliRunner
 
@@ -21,7 +22,7 @@ from parity311.explain.document_fields import DOCUMENTS, HUMAN_FIELDS, NOT_IN_RU
 from parity311.explain.documents import fill, read_human_fields, write_documents
 from parity311.explain.explain_run import explain_policy, explain_run, take_rows
 from parity311.explain.impact_table import impact_rows
-from parity311.explain.stored import load_policies
+from parity311.explain.stored import load_policies, store_policies
 from parity311.runs.folder import open_run
 from parity311.runs.store import start_run
 
@@ -50,11 +51,11 @@ def test_a_policy_comes_back_as_it_was(source) -> None:
 def test_zip_frequency_is_flagged_with_its_score(root: Path, source) -> None:
     result = explain_run(source, root=root)
     (policy,) = result["policies"]
-    assert policy["flagged"] == ["zip_freq_24h"]
+    assert [flag["feature"] for flag in policy["flagged"]] == ["zip_freq_24h"]
     assert policy["action"] in ("Batch", "Inspect")
     assert policy["explainer_named_in_the_paper"] == "tree"
     page = Path(result["page"]).read_text(encoding="utf-8")
-    assert "standing in for income" in page
+    assert "stands in for the group" in page
     assert "not what causes a hazard" in page
     without = {row["feature"]: row for row in policy["without_feature"]}["zip_freq_24h"]
     assert abs(without["gap_without"]) < abs(without["gap"]) / 2
@@ -186,8 +187,41 @@ def test_the_commands_print(root: Path, source) -> None:
     notice = invoke(explain_command, root, source.id, "--complaint", "c0001")
     assert notice.output.startswith("Recommended for this complaint")
     plain = json.loads(invoke(explain_command, root, source.id, "--json").output)
-    assert plain["policies"][0]["flagged"] == ["zip_freq_24h"]
+    assert [flag["feature"] for flag in plain["policies"][0]["flagged"]] == ["zip_freq_24h"]
     written = invoke(documents_command, root, source.id)
     assert "fields read 'not provided'" in written.output
     wrong = invoke(explain_command, root, source.id, "--domains", "crane")
     assert isinstance(wrong.exception, Parity311Error)
+
+
+def test_many_features_are_explained_by_permutations(tmp_path: Path) -> None:
+    """Beyond twelve features coalitions are drawn, and there are no exact values to agree with."""
+    policy = make_policy(n_rows=60)
+    extra = np.random.default_rng(0).standard_normal((60, 10))
+    rows = np.column_stack([policy.rows, extra])
+    wide = replace(
+        policy,
+        network=make_network(0, (14, 8, 3)),
+        feature_names=(*policy.feature_names, *(f"extra_{i}" for i in range(10))),
+        rows=rows,
+        background=rows[:10],
+    )
+    with start_run(tmp_path, "run", {}) as run:
+        store_policies(run, [wide])
+    source = open_run(run.id, tmp_path)
+    (found,) = explain_run(source, root=tmp_path)["policies"]
+    assert found["explainer"] == "permutation"
+    assert found["agreement"] == []
+    assert len(found["importance"]) == 14
+    told = explain_run(source, root=tmp_path, complaint=str(wide.complaint_id[0]))
+    assert told["notice"]
+
+
+def test_one_policy_can_be_chosen(root: Path, source) -> None:
+    chosen = str(load_policies(source)[0].complaint_id[3])
+    told = explain_run(source, root=root, policy="dqn", complaint=chosen)
+    assert told["policy"] == "dqn"
+    with pytest.raises(InputError, match="dqn"):
+        explain_run(source, root=root, policy="dqm", complaint=chosen)
+    with pytest.raises(InputError, match="it has heat"):
+        explain_run(source, root=root, domains=["crane"])

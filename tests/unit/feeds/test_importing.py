@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 from tests.unit.feeds.cities import (
     CENTRES,
@@ -365,6 +367,21 @@ def test_a_cut_off_json_download_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordsError, match="cut off"):
         import_records([*write_tracts(tmp_path), path], tmp_path / "records")
     assert not (tmp_path / "records").exists()
+
+
+def test_a_cut_off_gzip_download_is_refused(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    names = list(sr311_row(1))
+    lines = [",".join(names)]
+    for key in range(4000):
+        row = sr311_row(key, unique_key=str(rng.integers(10**12)))
+        lines.append(",".join(f'"{row[name]}"' for name in names))
+    whole = gzip.compress("\n".join(lines).encode())
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(whole[:-2000])
+    with pytest.raises(RecordsError, match="cut off"):
+        import_records([*write_tracts(tmp_path), path], tmp_path / "records")
+    assert not [one for one in tmp_path.iterdir() if "records" in one.name]
 
 
 def test_only_the_domains_asked_for(import_rows: Importer) -> None:

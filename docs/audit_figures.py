@@ -1,0 +1,115 @@
+"""Figures of `explanation/audit.md`, from what the benchmarks printed.
+
+    python -m docs.audit_figures audit shapley records   run these again and keep what they print
+
+`records` imports ten million rows: about five minutes and 7 GB of disk.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+COMMANDS = {
+    "audit": ("bench", "audit", "--json"),
+    "shapley": ("bench", "shapley", "--json"),
+    "records": ("bench", "records", "--rows", "10000000", "--json"),
+}
+ROWS = {
+    "false_fail": "equal service called unequal (FAIL), 2,000 cases a stratum",
+    "false_fail_at_tau": "the same where the gap is just the limit",
+    "power": "a gap of 0.10 found (FAIL), 2,000 cases a stratum",
+    "pass_at_parity": "equal service passed (PASS), 5,000 cases a stratum",
+    "rare_false_fail": "equal service called unequal at a rate of 0.05",
+    "even_false_fail": "equal service called unequal at a rate of 0.5",
+    "coverage": "bands that hold the true gap (the worst of all rows)",
+}
+
+
+def keep(name: str) -> None:
+    """Run a benchmark and keep what it prints."""
+    code = "from parity311.cli import main; main()"
+    found = subprocess.run(
+        [sys.executable, "-c", code, *COMMANDS[name]], capture_output=True, text=True, check=True
+    )
+    (RESULTS / f"bench-{name}.json").write_text(found.stdout)
+
+
+def kept(name: str) -> dict[str, Any]:
+    """What a benchmark printed when it was last run."""
+    return json.loads((RESULTS / f"bench-{name}.json").read_text())
+
+
+def audit_block() -> str:
+    """How often the audit errs."""
+    found = kept("audit")
+    double = found["design_effect_2"]
+    lines = [
+        "| in simulated cities | independent rows | design effect 2 |",
+        "| --- | ---: | ---: |",
+    ]
+    lines += [
+        f"| {words} | {found[name]:.1%} | {double[name]:.1%} |" for name, words in ROWS.items()
+    ]
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"Looked at {found['n_looks']} times, monitoring errs in {found['anytime_error']:.1%} "
+            f"of histories; a 5 % test repeated as often in {found['repeated_test_error']:.1%}. "
+            f"Each figure is from {found['n_trials']:,} simulated cities.",
+        ]
+    )
+
+
+def shapley_block() -> str:
+    """How fast exact Shapley values are, beside shap."""
+    found = kept("shapley")
+    lines = [
+        "| rows | processor time | shap's | times less |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    for name in ("complaint_states", "continuous"):
+        row = found[name]
+        lines.append(
+            f"| {name.replace('_', ' ')} | {row['cpu_seconds']:.2f} s | "
+            f"{row['shap_cpu_seconds']:.0f} s | {row['cpu_ratio']:.0f} |"
+        )
+    row = found["continuous"]
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"{found['n_features']} features, {found['n_background']} background rows, "
+            f"{found['n_rows']} rows, a network of {found['network']} units, double precision; the "
+            f"largest difference is {found['max_abs_difference']:.0e}. shap uses one core; rows "
+            "without repeated values use two here, so that their wall clock is half of the "
+            "processor time. In that case the products of the middle layer alone take "
+            f"{row['floor_seconds']:.1f} s on two cores of this machine: whoever multiplies them "
+            f"all out in double precision is at most {row['floor_ratio']:.0f} times as fast as "
+            "shap.",
+        ]
+    )
+
+
+def records_block() -> str:
+    """How long ten million rows take."""
+    found = kept("records")
+    load = found.get("load_average")
+    beside = "" if load is None else f", with {load:.1f} other programs running"
+    return (
+        f"{found['rows']:,} rows ({found['csv_gb']:.1f} GB of CSV) import and get their features "
+        f"in {found['cpu_seconds']:.0f} s of processor time ({found['seconds']:.0f} s by the clock "
+        f"on two shared cores{beside}), with at most {found['peak_gb']:.1f} GB of memory. pandas "
+        f"takes {found['ratio_vs_pandas']:.1f} times as long for the same features of "
+        f"{found['pandas_rows']:,} rows."
+    )
+
+
+if __name__ == "__main__":
+    for chosen in sys.argv[1:]:
+        keep(chosen)

@@ -1,0 +1,177 @@
+"""What a feature is worth: agents trained without it, beside the one that has it.
+
+Two questions, each answered by training again and scoring on the same later episodes: what does it
+cost not to look at where a complaint comes from, and what does the likeliest stand-in for income
+bring? The features in use are the domain's default set, which knows nothing from after a decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from parity311.evaluation import metrics
+from parity311.evaluation.compare import agent_contenders
+from parity311.evaluation.rollout import Contender, evaluate
+from parity311.mdp.contract import COVERAGE_FEATURE, EQUITY, Domain
+from parity311.mdp.harness import Harness
+from parity311.mdp.heuristics import Threshold
+from parity311.mdp.rules import hold_to_capacity
+from parity311.training import train
+from parity311.training.loop import Trained
+
+VARIANT = "variant"
+"""Name of the observation set of a domain that was given other features."""
+
+
+@dataclass(frozen=True)
+class FeatureSet:
+    """Features to train with, beside those in use."""
+
+    name: str
+    features: tuple[str, ...]
+    note: str
+
+
+def feature_sets(domain: Domain, used: Sequence[str], top_proxy: str | None) -> list[FeatureSet]:
+    """The features in use, and the sets worth training with instead."""
+    used = tuple(name for name in used if name != COVERAGE_FEATURE)
+    places = tuple(name for name in used if name in domain.geographic_features)
+    found = [FeatureSet("all features", used, "as used")]
+    if places and len(places) < len(used):
+        rest = tuple(name for name in used if name not in places)
+        found.append(FeatureSet("without place", rest, f"drops {', '.join(places)}"))
+    if top_proxy in used and (top_proxy,) != places and len(used) > 1:
+        rest = tuple(name for name in used if name != top_proxy)
+        note = "drops the feature with the largest proxy score"
+        found.append(FeatureSet(f"without {top_proxy}", rest, note))
+    return found
+
+
+def price_features(
+    trained: Trained,
+    sets: Sequence[FeatureSet],
+    estimated: Any,
+    true: Any,
+    *,
+    seeds: Sequence[int],
+    n_steps: int,
+    n_episodes: int,
+    key: jax.Array,
+    preference: Sequence[float],
+    settings: dict[str, Any] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Train without equity on every set of features and score all on the same episodes.
+
+    Returns one row a set: reward, recall and coverage gap with intervals, and their change against
+    the features in use, resampled together.
+    """
+    keys = jax.random.split(key, n_episodes)
+    resampled = None
+    rows: list[dict[str, Any]] = []
+    base: dict[str, np.ndarray] = {}
+    for number, one in enumerate(sets):
+        harness, contenders = _without_equity(
+            trained, one, estimated, seeds, n_steps, preference, settings or {}
+        )
+        flow = _flow(harness, estimated, true)
+        held = [_hold(harness, flow, contender) for contender in contenders]
+        equity = harness.equity_params(estimated)
+        episodes = evaluate(harness, true, held, keys, equity=equity)
+        if resampled is None:
+            resampled = metrics.Resampled(
+                n_episodes,
+                n_drawn=n_episodes * harness.horizon,
+                n_cases=None if flow is None else len(flow.stratum),
+            )
+        samples = _samples(episodes, len(held), resampled, np.asarray(preference))
+        base = base or samples
+        rows.append(_row(one, samples, base, resampled, len(held)))
+        if progress is not None:
+            progress(number + 1, len(sets))
+    return rows
+
+
+def _without_equity(
+    trained: Trained,
+    features: FeatureSet,
+    estimated: Any,
+    seeds: Sequence[int],
+    n_steps: int,
+    preference: Sequence[float],
+    settings: dict[str, Any],
+) -> tuple[Harness, list[Contender]]:
+    """Agents that see these features; those already trained where the features are theirs."""
+    harness = trained.harness
+    if features.features == harness.observation_names[:-1]:
+        plain = [i for i in range(trained.n_agents) if trained.preferences[i, EQUITY] == 0]
+        everyone = agent_contenders(harness, [trained])
+        return harness, [everyone[i] for i in plain]
+    domain = replace(
+        harness.domain,
+        observation_sets={**harness.domain.observation_sets, VARIANT: features.features},
+    )
+    again = train(
+        domain,
+        estimated,
+        trained.agent.name,
+        [preference],
+        list(seeds),
+        n_steps,
+        observation_set=VARIANT,
+        settings=settings,
+    )
+    return again.harness, agent_contenders(again.harness, [again])
+
+
+def _flow(harness: Harness, estimated: Any, true: Any) -> Any:
+    cases = harness.domain.play.cases
+    if cases is None:
+        return None
+    return cases(true)._replace(capacity_share=cases(estimated).capacity_share)
+
+
+def _hold(harness: Harness, flow: Any, one: Contender) -> Contender:
+    if flow is None or not isinstance(one.policy, Threshold):
+        return one
+    return replace(one, policy=hold_to_capacity(one.policy.margin, flow, harness, one.prices))
+
+
+def _samples(
+    episodes: Any, n_agents: int, resampled: metrics.Resampled, preference: np.ndarray
+) -> dict[str, np.ndarray]:
+    scored = metrics.score(episodes, range(n_agents), resampled, preference)
+    return {
+        "reward": scored.reward,
+        "recall": metrics.divide(scored.n_correct, scored.reported.sum(axis=1)),
+        "coverage_gap": metrics.gap_samples(scored.coverage),
+    }
+
+
+def _row(
+    features: FeatureSet,
+    samples: dict[str, np.ndarray],
+    base: dict[str, np.ndarray],
+    resampled: metrics.Resampled,
+    n_agents: int,
+) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "variant": features.name,
+        "features": ", ".join(features.features),
+        "n_features": len(features.features),
+        "n_agents": n_agents,
+        "note": features.note,
+    }
+    for name, values in samples.items():
+        own = resampled.figure(values)
+        change = resampled.figure(values - base[name])
+        for suffix, figure in (("", own), ("_change", change)):
+            row[f"{name}{suffix}"] = figure.value
+            row[f"{name}{suffix}_lower"] = figure.lower
+            row[f"{name}{suffix}_upper"] = figure.upper
+    return row
