@@ -21,6 +21,19 @@ def test_there_are_playable_domains() -> None:
 
 
 @pytest.mark.parametrize("domain", PLAYABLE, ids=lambda domain: domain.slug)
+def test_domain_can_be_checked_and_says_how_good_it_gets(domain: Domain) -> None:
+    play = domain.play
+    assert play.n_waiting is not None
+    assert play.cases is not None or play.capacity_per_step is not None
+    if domain.ceiling.startswith("exact"):
+        assert play.cases is not None or play.solve is not None
+    else:
+        assert domain.ceiling.startswith("best known")
+        assert play.candidates is not None
+    assert domain.protocol is not None
+
+
+@pytest.mark.parametrize("domain", PLAYABLE, ids=lambda domain: domain.slug)
 def test_domain_keeps_the_contract(domain: Domain) -> None:
     assert check_domain(domain) == []
 

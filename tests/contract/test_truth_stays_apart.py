@@ -9,7 +9,9 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "parity311"
 TRUTH = "parity311.records.truth"
-ALLOWED = ("records/truth.py", "city/", "evaluation/", "reporting/validation.py")
+SCORERS = ("reporting/cases.py", "reporting/duplicate_scores.py")
+"""Parts of `reporting/validation.py`, which alone may import them."""
+ALLOWED = ("records/truth.py", "city/", "evaluation/", "reporting/validation.py", *SCORERS)
 """Where the truth may be imported freely: it makes it, or scores against it."""
 
 
@@ -59,3 +61,13 @@ def test_the_truth_is_imported_only_where_it_is_made_or_scored(path: Path) -> No
 )
 def test_the_check_rejects_a_learner_that_peeks(path: str, source: str) -> None:
     assert offences(path, source)
+
+
+def test_only_validation_imports_what_scores_against_the_truth() -> None:
+    modules = ["parity311." + path.removesuffix(".py").replace("/", ".") for path in SCORERS]
+    for path in SOURCE.rglob("*.py"):
+        if path.relative_to(SOURCE).as_posix() == "reporting/validation.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                assert node.module not in modules, path.name

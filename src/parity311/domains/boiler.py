@@ -22,7 +22,17 @@ from parity311.city.process import Delay, FilingProcess
 from parity311.city.profiles import DOB_WEEKDAY_SLOTS
 from parity311.errors import EstimationError, unknown_name
 from parity311.mdp import heuristics, rules, scores
-from parity311.mdp.contract import N_STRATA, Action, Domain, Dynamics, Policy, Tally, Transition
+from parity311.mdp.contract import (
+    N_STRATA,
+    Action,
+    Domain,
+    Dynamics,
+    Policy,
+    Protocol,
+    SeenComplaints,
+    Tally,
+    Transition,
+)
 from parity311.mdp.harness import Harness
 from parity311.records.store import Records, open_records
 
@@ -147,6 +157,9 @@ class Params(NamedTuple):
     """(n,) int32"""
     is_defective: jax.Array
     """(n,) float32: the label on record, or the true chance of a defect"""
+    chance: jax.Array
+    """(n,) float32: chance of a defect given the features; what coverage is counted in, because
+    prices that follow some hundred labels a stratum chase their noise"""
     units: jax.Array
     """(n,) dwelling units behind the boiler, over their mean"""
     n_rows: jax.Array
@@ -184,6 +197,7 @@ def transition(
     stratum = params.stratum[state.row]
     here = (jnp.arange(N_STRATA) == stratum).astype(jnp.float32)
     caught = is_visit * is_defective
+    expected = here * is_visit * params.chance[state.row]
     missed = (1.0 - is_visit) * is_defective
     wasted = is_visit * (1.0 - is_defective)
     unit = params.catch_dollars + params.miss_dollars
@@ -196,7 +210,7 @@ def transition(
     tally = Tally(
         published_reward=jnp.stack([speed, -waste, none, retention]),
         correct=here * caught,
-        counted=here * caught,
+        counted=expected,
         actionable=need,
         incidents=need,
         reported_actionable=here * is_defective,
@@ -209,7 +223,7 @@ def transition(
         state=State(jax.random.randint(key, (), 0, params.n_rows)),
         reward=jnp.stack([speed, -waste - shadow, none, retention]),
         terminated=jnp.zeros((), bool),
-        credit=here * caught,
+        credit=expected,
         tally=tally,
     )
 
@@ -228,8 +242,13 @@ def need_per_step(params: Params) -> jax.Array:
     """Defective boiler-years per filing, filed or not, by stratum (6,)."""
     in_use = (jnp.arange(params.stratum.shape[0]) < params.n_rows).astype(jnp.float32)
     groups = (params.stratum[:, None] == jnp.arange(N_STRATA)).astype(jnp.float32)
-    defects = (params.is_defective * in_use) @ groups
+    defects = (params.chance * in_use) @ groups
     return defects / params.n_rows / jnp.maximum(params.filed_share, 1e-6)
+
+
+def n_waiting(state: State) -> jax.Array:
+    """Nobody waits: a filing is dealt with in its own step."""
+    return jnp.zeros_like(state.row)
 
 
 def steps_per_day(params: Params) -> jax.Array:
@@ -256,13 +275,16 @@ def make_balanced(params: Params, harness: Harness) -> Policy:
     return rules.hold_to_capacity(margin, cases(params), harness)
 
 
-def price_of_capacity(table: heuristics.Cases, prior: float) -> float:
-    """Dollars a visit must cost for the best rule on the default features to stay in capacity."""
-    columns = DOMAIN.observation_indices(DOMAIN.default_observation_set)
-    levels = tuple(table.levels[i] for i in columns)
-    chances = scores.cell_chances(table, columns, prior)
-    chance = chances[heuristics.cell_index(levels, table.features[:, columns])]
-    threshold, _ = heuristics.hold_to_share(chance, table.capacity_share)
+def make_expert(params: Params, harness: Harness) -> Policy:
+    """A boiler inspector's rule of thumb: earlier defects, then high pressure, then the area."""
+    order = {"is_recurrent": 4.0, "is_high_pressure": 2.0, "neighborhood_risk": 1.0}
+    weights = [order.get(name, 0.0) for name in harness.observation_names]
+    return rules.hold_to_capacity(heuristics.linear_margin(weights), cases(params), harness)
+
+
+def price_of_capacity(chance: np.ndarray, capacity_share: float) -> float:
+    """Dollars a visit must cost for the likeliest filings (n,) to be all that is worth one."""
+    threshold, _ = heuristics.hold_to_share(chance, capacity_share)
     if not np.isfinite(threshold):
         return 0.0
     gain = threshold * (CATCH_DOLLARS + MISS_DOLLARS) - (1.0 - threshold) * WASTE_DOLLARS
@@ -289,6 +311,7 @@ def make_params(
         features=number(pad(features)),
         stratum=jnp.asarray(pad(stratum), jnp.int32),
         is_defective=number(pad(is_defective)),
+        chance=number(pad(is_defective)),
         units=number(pad(units / max(units.mean(), 1e-9))),
         n_rows=jnp.int32(n),
         filed_share=number(filed_share),
@@ -299,8 +322,20 @@ def make_params(
         visit_price_dollars=number(0.0),
         capacity_share=number(capacity_share),
     )
-    price = price_of_capacity(cases(params), scores.CELL_PRIOR)
-    return params._replace(visit_price_dollars=number(price))
+    table = cases(params)
+    chance = chance_by_features(table)
+    return params._replace(
+        chance=number(pad(chance)),
+        visit_price_dollars=number(price_of_capacity(chance, table.capacity_share)),
+    )
+
+
+def chance_by_features(table: heuristics.Cases) -> np.ndarray:
+    """Chance of a defect of every filing, as far as the leak-free features tell."""
+    columns = DOMAIN.observation_indices(DOMAIN.default_observation_set)
+    levels = tuple(table.levels[i] for i in columns)
+    chances = scores.cell_chances(table, columns)
+    return chances[heuristics.cell_index(levels, table.features[:, columns])]
 
 
 def example() -> Params:
@@ -448,6 +483,21 @@ def estimate(
     )
 
 
+def seen_complaints(
+    records: Records, params: Params, date_from: date, date_to: date
+) -> SeenComplaints:
+    """The filings on record as a policy would have seen them."""
+    rows = read_filings(records, date_from, date_to)
+    base_rate = float(np.asarray(params.is_defective[: int(params.n_rows)]).mean())
+    return SeenComplaints(
+        complaint_id=rows["complaint_id"],
+        tract=rows["tract"],
+        severity=np.full(len(rows["tract"]), "filing"),
+        stratum=rows["stratum"].astype(np.int64),
+        features=build_features(rows, base_rate),
+    )
+
+
 def choose_split(split: str, part: str, n: int, seed: int) -> np.ndarray:
     """Which of n filings belong to the 'train' or the 'test' part of a split."""
     if split == "chronological":
@@ -513,7 +563,7 @@ def _true_filed_share(records: Records, incidents: pa.Table, date_from: date) ->
 DOMAIN = Domain(
     slug="boiler",
     title="Boiler safety",
-    version=1,
+    version=2,
     decision="For each annual filing: inspect or defer.",
     who_waits="Residents behind a defective boiler.",
     not_for="Replacing the mandatory inspection, or judging an owner.",
@@ -529,12 +579,19 @@ DOMAIN = Domain(
     geographic_features=("neighborhood_risk",),
     outcome_names=("caught", "wasted", "missed", "passed"),
     max_steps=MAX_STEPS,
+    protocol=Protocol(
+        split="834,338 records, random 80/20; chronological as well here",
+        episode="filings one by one",
+        claims="8 % defects, miss to waste 26 : 1; DQN recall 0.987, precision 0.219, REINFORCE "
+        "0.945 and 0.231; detection 0.71 at ratio 5 to 0.94 at 50 over 128 settings",
+    ),
+    ceiling="exact: Bayes rule on the policy's own observation at the same visits",
     agents=("dqn", "reinforce"),
     # Today's decision does not change tomorrow's filing, so looking ahead only adds noise.
     agent_settings={"dqn": {"discount": 0.0, "hidden": (64, 64)}},
     price_step=0.01,
     explainer="kernel",
-    heuristics={"balanced": make_balanced, **rules.table_rules(cases)},
+    heuristics={"balanced": make_balanced, "expert": make_expert, **rules.table_rules(cases)},
     dynamics=Dynamics(
         params_type=Params,
         initial_state=initial_state,
@@ -543,9 +600,11 @@ DOMAIN = Domain(
         current_stratum=current_stratum,
         need_per_step=need_per_step,
         steps_per_day=steps_per_day,
+        n_waiting=n_waiting,
         example=example,
         estimate=estimate,
         truth=truth,
+        complaints=seen_complaints,
         cases=cases,
     ),
 )

@@ -7,6 +7,13 @@ pays.
 
 from __future__ import annotations
 
+from datetime import date
+from functools import partial
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+
 from parity311.city.process import (
     Category,
     ComplaintProcess,
@@ -28,7 +35,27 @@ from parity311.city.profiles import (
     DOB_WEEKDAY_SLOTS,
     HOUR_SHARES,
 )
-from parity311.mdp.contract import Domain
+from parity311.mdp.contract import Action, Domain, Policy, Protocol
+from parity311.mdp.harness import Harness
+from parity311.mdp.stream import (
+    CREW,
+    OUTCOME_NAMES,
+    PUT_OFF,
+    ROUND,
+    Shape,
+    State,
+    StreamParams,
+    action_table,
+    describe_scene,
+)
+from parity311.mdp.stream_book import Office
+from parity311.mdp.stream_dynamics import COVERAGE_PRICED, stream_dynamics
+from parity311.mdp.stream_records import example_params, true_params
+from parity311.mdp.stream_rules import Layout, Reading, make_rule, stream_rules
+from parity311.mdp.stream_worth import capacity_shares
+from parity311.mdp.value_iteration import solve_stream
+from parity311.records.schema import BOROUGHS
+from parity311.records.store import open_records
 
 # fmt: off
 # code, title, share, hazard, actionable, no access, referral, other; the fields of Category
@@ -104,6 +131,101 @@ PROCESS = ComplaintProcess(
     },
 )
 
+SHAPE = Shape(n_places=len(BOROUGHS), n_histories=3)
+"""Places are boroughs; histories are a first complaint, a second after more than two months, and
+one sooner."""
+
+SOON_DAYS = 60
+"""Days within which a further complaint about an address counts as the same water (assumed: two
+months hold a few storms)."""
+
+OFFICE = Office(
+    slug="drainage",
+    shape=SHAPE,
+    place_sql="CASE borough "
+    + " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(BOROUGHS))
+    + " ELSE 0 END",
+    history_sql=f"CASE WHEN gap_days IS NULL THEN 0 WHEN gap_days <= {SOON_DAYS} THEN 2 ELSE 1 END",
+    # 880 complaints a year in New York: the office is a fifth of it.
+    days_per_complaint=2.0,
+    actions=action_table(
+        [
+            (PUT_OFF, 0.0, 0.0, (1.0, 1.0, 1.0, 1.0)),
+            # An inspector orders repairs, which leaves a flooded cellar wet for a while.
+            (ROUND, 1.0, 0.0, (1.0, 0.9, 0.7, 0.5)),
+            # A crew with pumps ends it, and is three people for two hours.
+            (CREW, 6.0, 0.0, (1.0, 1.0, 1.0, 1.0)),
+        ]
+    ),
+    # Codes B and C weigh 1.5 a day together, over an incident's 190 days.
+    speed_unit=285.0,
+    # Two visits in five find something.
+    cost_unit=2.5,
+    # Ten dwelling units beside it.
+    keep_unit=2850.0,
+    has_dwellings=True,
+    lifetime_days=190.0,
+)
+
+PUBLISHED = ("recurrence", "borough", "address_gap")
+OPEN_NAMES = tuple(f"open_{name.lower().replace(' ', '_')}" for name in BOROUGHS)
+OBSERVATION_NAMES = (*PUBLISHED, "severity", "season", "backlog", "crew_free", *OPEN_NAMES)
+"""The paper's three; then the severity code, which today's rule reads, and the rest of the state:
+season, queue, whether the heavy crew is free, and what was put off in each borough."""
+
+LAYOUT = Layout(
+    shape=SHAPE,
+    readings=(
+        Reading({"borough": float(len(BOROUGHS) - 1)}),
+        Reading({"severity": 3.0}),
+        Reading({"address_gap": 2.0}),
+    ),
+    strong_shares=lambda crew: (crew,),
+    opens=OPEN_NAMES,
+)
+
+
+def observe(params: StreamParams, state: State) -> jax.Array:
+    """The address, the borough, and what the office has before it."""
+    del params
+    seen = describe_scene(SHAPE, state)
+    recurrence = (seen.history > 0.25).astype(jnp.float32)
+    parts = (recurrence, seen.place, seen.history, seen.level, seen.season, seen.backlog)
+    return jnp.concatenate([jnp.stack([*parts, seen.crew_free]), seen.open_levels])
+
+
+def example() -> StreamParams:
+    """A small office by hand; two in five of its incidents are actionable."""
+    return example_params(
+        OFFICE,
+        place_shares=(0.08, 0.30, 0.05, 0.42, 0.15),
+        place_log_odds=(0.2, 0.1, 0.0, 0.0, -0.2),
+        level_shares=(0.10, 0.50, 0.35, 0.05),
+        history_shares=(0.7, 0.2, 0.1),
+        history_log_odds=(0.0, 0.4, 0.9),
+        actionable=0.4,
+    )
+
+
+def truth(city: str | Path, date_from: date, *, date_to: date | None = None) -> StreamParams:
+    """The office as it really was from `date_from` on; only a synthetic city knows."""
+    from parity311.records.truth import open_truth
+
+    return true_params(OFFICE, open_records(city), open_truth(city), date_from, date_to=date_to)
+
+
+def make_expert(params: StreamParams, harness: Harness) -> Policy:
+    """The unit's rule of thumb: an address heard of twice within two months floods.
+
+    It gets the heavy crew if the code is grave, an inspector otherwise; the rest is monitored while
+    the queue is long.
+    """
+    rank = 1.2 * SHAPE.kinds[:, 2] + SHAPE.kinds[:, 1]
+    shares = capacity_shares(params)
+    wanted = (min(2 * shares.anybody, 1.0), shares.crew)
+    return make_rule(LAYOUT, params, harness, rank, wanted, queue_slope=3.0)
+
+
 DOMAIN = Domain(
     slug="drainage",
     title="Drainage",
@@ -113,4 +235,35 @@ DOMAIN = Domain(
     not_for="Settling who pays.",
     source="DOB complaints of codes 85 and 06, 2017-2026 (volumes assumed).",
     process=PROCESS,
+    actions=(
+        Action("monitor", escalates=False, cost_hours=0.0),
+        Action("inspector", escalates=True, cost_hours=1.0),
+        Action("heavy_crew", escalates=True, cost_hours=6.0),
+    ),
+    extended_actions=(COVERAGE_PRICED,),
+    observation_names=OBSERVATION_NAMES,
+    observation_sets={"published": PUBLISHED, "extended": OBSERVATION_NAMES},
+    # Today's rule reads the severity code; a policy that may not competes blind.
+    default_observation_set="extended",
+    geographic_features=("borough", *OPEN_NAMES),
+    outcome_names=OUTCOME_NAMES,
+    max_steps=365,
+    protocol=Protocol(
+        split="chronological", episode="365 complaints", claims="REINFORCE ahead of DQN"
+    ),
+    ceiling="exact with the whole state in view (set extended); best known for the published three",
+    agents=("dqn", "reinforce"),
+    agent_settings={"dqn": {"discount": 0.95, "hidden": (64, 64)}},
+    preference=(0.5, 0.2, 0.0, 0.3),
+    price_step=0.03,
+    explainer="permutation",
+    heuristics={**stream_rules(LAYOUT), "expert": make_expert},
+    dynamics=stream_dynamics(
+        OFFICE,
+        LAYOUT,
+        observe=observe,
+        example=example,
+        truth=truth,
+        solve=partial(solve_stream, LAYOUT),
+    ),
 )

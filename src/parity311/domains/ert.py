@@ -6,6 +6,15 @@ Source: 311 complaints to DOB's Emergency Response Team. Not for: replacing a ca
 
 from __future__ import annotations
 
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.lax import optimization_barrier as settle
+
 from parity311.city.process import (
     Category,
     ComplaintProcess,
@@ -27,7 +36,23 @@ from parity311.city.profiles import (
     DOB_WEEKDAY_SLOTS,
     HOUR_SHARES,
 )
-from parity311.mdp.contract import Domain
+from parity311.mdp import backlog as line
+from parity311.mdp import backlog_estimate, backlog_rules
+from parity311.mdp.backlog_params import example_backlog
+from parity311.mdp.backlog_rules import linear_choice, play_action
+from parity311.mdp.backlog_step import count_step, draw_step, pass_step, scale_reward, weigh_cases
+from parity311.mdp.contract import (
+    N_STRATA,
+    NOBODY,
+    Action,
+    Domain,
+    Dynamics,
+    Policy,
+    Protocol,
+    Transition,
+)
+from parity311.mdp.harness import Harness
+from parity311.records.store import Records, open_records
 
 # fmt: off
 # code, title, share, hazard, actionable, no access, referral, other; the fields of Category
@@ -112,13 +137,260 @@ PROCESS = ComplaintProcess(
     },
 )
 
+
+SHAPE = line.Shape(steps_per_day=24, bin_steps=12, n_ages=8, max_steps=168, most_arrivals=4)
+"""A week of hours; ages in eight bins of half a day, the last open from three and a half days on;
+the busiest stratum expects a twentieth of a case of one code in an hour."""
+
+SEVERITY_WEIGHTS = (4.0, 2.0, 1.0, 0.5)
+"""What one day unresolved weighs by severity code A to D: a norm, stated, not estimated."""
+UNITS = (10.0, 12.0)
+"""Severity-weighted days that a typical correct escalation avoids (weight 3 over three days), and
+crew hours it takes (one visit in four hours, one in three correct)."""
+
+MEAN_CREWS = 2.0
+"""Crews the payroll covers around the clock: three now means one later."""
+MOST_SAVED_HOURS = 24.0
+"""Crew hours that can be saved up (assumed: a crew's day)."""
+PRICE_GAIN = 1.0
+"""Severity codes that one unit of coverage price is worth to priced dispatch."""
+
+ACTION_NAMES = ("crews_1", "crews_2", "crews_3", "no_crews", "COVERAGE_PRICED")
+"""The paper's three, then none, and two crews that serve by code plus coverage price."""
+N_CREWS_OF = np.array([1.0, 2.0, 3.0, 0.0, 2.0], np.float32)
+PRICED = ACTION_NAMES.index("COVERAGE_PRICED")
+
+OBSERVATION_NAMES = (
+    "backlog", "new_complaints", "recurrent_complaints", "hour_sin", "hour_cos",
+    "open_a", "oldest", "saved_hours", "is_weekend", "time_left",
+)  # fmt: skip
+
+
+class Params(NamedTuple):
+    """The strata's backlog (a place is a stratum) and the crews."""
+
+    backlog: line.BacklogParams
+    visits_per_crew_hour: jax.Array
+
+
+class State(NamedTuple):
+    """The backlog, the crew hours saved up, and the last hour's complaints."""
+
+    backlog: line.Backlog
+    saved_hours: jax.Array
+    n_new: jax.Array
+    n_recurrent: jax.Array
+
+
+def initial_state(key: jax.Array, params: Params) -> State:
+    """A recorded backlog, half of the hours saved up."""
+    chance = jax.random.uniform(key, (2,))
+    backlog, _ = line.start(params.backlog, chance[0])
+    none = jnp.float32(0.0)
+    return settle(State(backlog, chance[1] * MOST_SAVED_HOURS, none, none))
+
+
+def choose_visits(
+    params: Params, state: State, action: jax.Array, prices: jax.Array, n_visits: jax.Array
+) -> jax.Array:
+    """Cases visited this hour, (6, 32): today's order, or code plus coverage price."""
+    cells = state.backlog.waiting
+    order = np.tile(SHAPE.code_then_age, N_STRATA)
+    today = line.take_in_order(cells.reshape(-1), jnp.asarray(order), n_visits)
+    groups = cells.reshape(N_STRATA * line.N_CODES, SHAPE.n_ages)
+    code = 3.0 - jnp.arange(line.N_CODES)
+    price = line.place_prices(params.backlog, prices)
+    score = code + PRICE_GAIN * price[:, None]
+    priced = line.take_by_group(groups, score.reshape(-1), n_visits)
+    return jnp.where(action == PRICED, priced.reshape(cells.shape), today.reshape(cells.shape))
+
+
+def transition(
+    key: jax.Array, params: Params, state: State, action: jax.Array, prices: jax.Array
+) -> Transition:
+    """Send the crews there are hours for, let an hour pass, take in what is reported."""
+    before = state.backlog
+    draws = draw_step(key, N_STRATA, 1)
+    # The first crew is always paid for; further ones need hours saved up.
+    wanted = jnp.asarray(N_CREWS_OF)[action]
+    crews = jnp.minimum(wanted, jnp.maximum(1.0, jnp.floor(state.saved_hours + MEAN_CREWS)))
+    saved_hours = jnp.clip(state.saved_hours + MEAN_CREWS - crews, 0.0, MOST_SAVED_HOURS)
+    n_visits = line.rounded(crews * params.visits_per_crew_hour, draws.own[0])
+    visited = choose_visits(params, state, action, prices, n_visits)
+    stepped = pass_step(params.backlog, before, visited, draws, SHAPE)
+    hour = jnp.full(SHAPE.n_ages, 1.0 / SHAPE.steps_per_day)
+    burden = weigh_cases(stepped.backlog.waiting, SEVERITY_WEIGHTS, hour)
+    ahead, _ = line.steps_ahead(params.backlog, before.n_steps, SHAPE)
+    saved = weigh_cases(stepped.service.closed, SEVERITY_WEIGHTS, ahead * hour)
+    return Transition(
+        state=State(stepped.backlog, saved_hours, stepped.n_new, stepped.n_repeats),
+        # Retention is zero: complaints do not say who would have to move out.
+        reward=scale_reward(saved, crews, UNITS),
+        terminated=jnp.zeros((), bool),
+        credit=stepped.correct,
+        tally=count_step(stepped, scale_reward(-burden, crews, UNITS), crews),
+    )
+
+
+def observe(params: Params, state: State) -> jax.Array:
+    """The backlog in hours of two crews, the last hour's complaints, the clock, the payroll."""
+    by_cell = state.backlog.waiting.sum(axis=0).reshape(line.N_CODES, SHAPE.n_ages)
+    scale = jnp.maximum(MEAN_CREWS * params.visits_per_crew_hour * 24.0, 1e-3)
+    angle = 2.0 * np.pi * (state.backlog.slot % 24) / 24.0
+    values = [
+        by_cell.sum() / scale,
+        state.n_new,
+        state.n_recurrent,
+        jnp.sin(angle),
+        jnp.cos(angle),
+        by_cell[0].sum() / scale,
+        by_cell[:, -1].sum() / scale,
+        state.saved_hours / MOST_SAVED_HOURS,
+        (state.backlog.slot >= 120).astype(jnp.float32),
+        1.0 - state.backlog.n_steps / SHAPE.max_steps,
+    ]
+    return jnp.stack(values).astype(jnp.float32)
+
+
+def make_score(params: Params, harness: Harness, low: float = 0.4, high: float = 1.0) -> Policy:
+    """One crew below `low` days of work in line, three above `high`, two between."""
+    del params
+    weights = {("backlog", "crews_2"): 1.0, ("backlog", "crews_3"): 2.0}
+    bars = {"crews_1": 0.0, "crews_2": -low, "crews_3": -low - high}
+    return linear_choice(harness, weights, bars)
+
+
+def make_index(params: Params, harness: Harness) -> Policy:
+    """Three crews while an emergency waits, two while anything does, else one."""
+    del params
+    weights = {("open_a", "crews_3"): 100.0, ("backlog", "crews_2"): 10.0}
+    return linear_choice(harness, weights, {"crews_1": 0.0, "crews_2": -0.05, "crews_3": -0.5})
+
+
+def make_expert(params: Params, harness: Harness) -> Policy:
+    """Shifts by the clock: three crews from 6 to 18 h, one at night."""
+    del params
+    return linear_choice(harness, {("hour_cos", "crews_1"): 1.0, ("hour_cos", "crews_3"): -1.0})
+
+
+def candidates(params: Params, harness: Harness) -> list[Policy]:
+    """Constant numbers of crews, rules on the backlog, and rules around them."""
+    names = backlog_rules.action_names(harness)
+    found = [play_action(name, name)(params, harness) for name in names]
+    rng = np.random.default_rng(0)
+    for low in (0.1, 0.3, 0.6, 1.0, 2.0):
+        for high in (0.2, 0.6, 1.5, 4.0):
+            rule = make_score(params, harness, low, high)
+            assert isinstance(rule, backlog_rules.LinearChoice)
+            found += backlog_rules.perturbed_choices(rule, 1, 0.1, rng)
+    return [*found, make_index(params, harness)]
+
+
+def example() -> Params:
+    """A team by hand: eight cases a day, a third of them actionable; two crews make nine visits.
+
+    Five strata with equal incidents report 35 to 73 % of them.
+    """
+    backlog = example_backlog(
+        PROCESS,
+        SHAPE,
+        np.arange(N_STRATA),
+        np.ones(N_STRATA),
+        cases_per_day=8.0,
+        chance=np.array([0.42, 0.30, 0.22, 0.15]),
+        days_waiting=np.append(np.full(SHAPE.n_ages - 1, 0.1), 0.3),
+        access=0.91,
+        returns=0.5,
+        repeats_per_day=0.05,
+        n_addresses=5_000.0,
+    )
+    return make_params(backlog, 9.0)
+
+
+def make_params(backlog: line.BacklogParams, visits_per_day: float) -> Params:
+    """Params in which two crews make so many visits."""
+    return Params(backlog, jnp.float32(visits_per_day / SHAPE.steps_per_day / MEAN_CREWS))
+
+
+LAYOUT = backlog_estimate.Layout(
+    "ert",
+    N_STRATA,
+    # Crews go anywhere in the city within the hour: a place is a stratum.
+    lambda located: located.stratum.astype(np.int64),
+    SHAPE,
+    np.full(N_STRATA, 5_000.0),
+    PROCESS.hazard.lifetime_days,
+)
+
+
+def estimate(records: Records, calibration: Any, date_to: date) -> Params:
+    """The team as the agency could know it before `date_to`."""
+    return make_params(*backlog_estimate.estimate_backlog(records, calibration, date_to, LAYOUT))
+
+
+def truth(city: str | Path, date_from: date) -> Params:
+    """The team as it really was from `date_from` on; only a synthetic city knows."""
+    from parity311.records.truth import open_truth
+
+    records, happened = open_records(city), open_truth(city)
+    return make_params(*backlog_estimate.true_backlog(records, happened, date_from, LAYOUT))
+
+
 DOMAIN = Domain(
     slug="ert",
     title="Emergency response team",
-    version=1,
+    version=2,
     decision="For each hour: 1, 2 or 3 crews.",
     who_waits="Whoever is under a building that moves.",
     not_for="Replacing a call to 911.",
     source="311 complaints to DOB Emergency Response Team, 2017-2026.",
     process=PROCESS,
+    actions=tuple(Action(f"crews_{n}", escalates=True, cost_hours=float(n)) for n in (1, 2, 3)),
+    extended_actions=(
+        Action("no_crews", escalates=False, cost_hours=0.0),
+        Action("COVERAGE_PRICED", escalates=True, cost_hours=2.0),
+    ),
+    observation_names=OBSERVATION_NAMES,
+    observation_sets={"published": OBSERVATION_NAMES[:5], "extended": OBSERVATION_NAMES},
+    default_observation_set="extended",
+    outcome_names=line.OUTCOME_NAMES,
+    max_steps=SHAPE.max_steps,
+    protocol=Protocol(
+        split="train 2020-2024, test 2025",
+        episode="hours; its length is not given, ours is a week",
+        claims="DQN gives the more stable policy",
+    ),
+    ceiling="best known: the best of constant crews and of 41 rules on the backlog",
+    agents=("dqn", "reinforce"),
+    agent_settings={"dqn": {"discount": 0.95, "hidden": (64, 64)}},
+    # Emergencies: a day in danger outweighs the hours it takes to end it.
+    preference=(0.7, 0.3, 0.0, 0.0),
+    price_step=0.01,
+    explainer="exact",
+    heuristics={
+        "balanced": play_action("crews_2", "crews_2"),
+        "always": play_action("crews_3", "crews_3"),
+        "never": play_action("no_crews", "crews_1"),
+        "uniform": play_action("crews_1", "crews_1"),
+        "random": backlog_rules.play_at_random("no_crews"),
+        "score": make_score,
+        "index": make_index,
+        "expert": make_expert,
+        "dual_threshold": play_action("COVERAGE_PRICED", "crews_2"),
+    },
+    dynamics=Dynamics(
+        params_type=Params,
+        initial_state=initial_state,
+        transition=transition,
+        observe=observe,
+        current_stratum=lambda params, state: jnp.int32(NOBODY),
+        need_per_step=lambda params: line.need_by_stratum(params.backlog) / SHAPE.steps_per_day,
+        steps_per_day=lambda params: jnp.float32(SHAPE.steps_per_day),
+        example=example,
+        estimate=estimate,
+        truth=truth,
+        n_waiting=lambda state: state.backlog.waiting.sum(),
+        capacity_per_step=lambda params: jnp.ceil(3.0 * params.visits_per_crew_hour),
+        candidates=candidates,
+    ),
 )

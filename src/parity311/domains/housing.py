@@ -7,6 +7,15 @@ choosing which tenants deserve an answer.
 
 from __future__ import annotations
 
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.lax import optimization_barrier as settle
+
 from parity311.city.process import (
     Category,
     ComplaintProcess,
@@ -24,7 +33,24 @@ from parity311.city.profiles import (
     HPD_WEEKDAY_SLOTS,
     WEEKDAY_SHARES,
 )
-from parity311.mdp.contract import Domain
+from parity311.mdp import backlog as line
+from parity311.mdp import backlog_estimate, backlog_rules
+from parity311.mdp.backlog_params import example_backlog
+from parity311.mdp.backlog_records import addresses_by_place
+from parity311.mdp.backlog_rules import linear_choice, play_action
+from parity311.mdp.backlog_step import Stepped, count_step, draw_step, pass_step, weigh_cases
+from parity311.mdp.contract import (
+    N_STRATA,
+    NOBODY,
+    Action,
+    Domain,
+    Dynamics,
+    Policy,
+    Protocol,
+    Transition,
+)
+from parity311.mdp.harness import Harness
+from parity311.records.store import Records, open_records
 
 # fmt: off
 # code, title, share, hazard, actionable, no access, referral, other; the fields of Category
@@ -169,13 +195,409 @@ PROCESS = ComplaintProcess(
     },
 )
 
+
+CODES = tuple(category.code for category in PROCESS.categories)
+CATEGORIES = tuple(code.lower().replace("/", "_").replace(" ", "_") for code in CODES)
+N_CATEGORIES = len(CATEGORIES)
+N_PLACES = N_CATEGORIES * N_STRATA
+"""A place is a category in a stratum: category first."""
+
+SHAPE = line.Shape(steps_per_day=24, bin_steps=24, n_ages=16, max_steps=336, most_arrivals=9)
+"""Two weeks of hours; ages in days, the last open from the fifteenth on; the busiest place of the
+whole city expects two cases of one code in an hour."""
+N_AGES = SHAPE.n_ages
+
+SEVERITY_WEIGHTS = (4.0, 2.0, 1.0, 0.5)
+"""What one day unresolved weighs by severity code A to D: a norm, stated, not estimated."""
+SPEED_UNIT = 30.0
+"""Severity-weighted days a typical correct escalation saves: three visits of weight 1.5, each a
+week before the end of the episode."""
+COST_UNIT = 3.0
+"""Inspector hours, one a visit, that a typical correct escalation takes."""
+RETENTION_UNIT = 10.0
+"""Severity-weighted dwelling days that it keeps habitable: weight 1.5 for a week, one dwelling."""
+
+ACTION_NAMES = (*CATEGORIES, "BALANCED", "COVERAGE_PRICED", "CANVASS", "NO_DISPATCH")
+"""The paper's: which category is served. Ours: all categories by code and age; the same with the
+strata weighted by their coverage price; a quarter of the visits where nobody called; none."""
+_OF = {name: number for number, name in enumerate(ACTION_NAMES)}
+PRICE_GAIN = 1.0
+"""Severity codes that one unit of coverage price is worth to priced dispatch."""
+CANVASS_SHARE = 0.25
+"""Share of the hour's visits that a canvass takes."""
+
+_HOURS = (np.arange(24) >= 8) & (np.arange(24) < 18)
+_WEEK = np.outer(PROCESS.service.weekday_slots, _HOURS).reshape(-1)
+CAPACITY_WEEK = (_WEEK / _WEEK.mean()).astype(np.float32)
+"""Visits by hour of the week, mean 1: HPD's weekdays, from 8 to 18 h (assumed)."""
+
+
+class Params(NamedTuple):
+    """The backlog of categories and strata, and the inspectors."""
+
+    backlog: line.BacklogParams
+    visits_per_hour: jax.Array
+    """() mean over the week"""
+    typical: jax.Array
+    """() cases waiting at a typical start: the unit of what is observed"""
+
+
+class Trail(NamedTuple):
+    """What the last hours were like."""
+
+    arrivals: jax.Array
+    """(24,) cases by hour, the latest first"""
+    week_mean: jax.Array
+    """() cases an hour, forgetting with a week"""
+    recurrence: jax.Array
+    """() share of further reports among complaints, forgetting with a day"""
+    close_days: jax.Array
+    """() age of cases when closed, forgetting with a day of visits"""
+
+
+class State(NamedTuple):
+    """The backlog and the trail of the last hours."""
+
+    backlog: line.Backlog
+    trail: Trail
+
+
+def initial_state(key: jax.Array, params: Params) -> State:
+    """A recorded backlog after average hours."""
+    backlog, _ = line.start(params.backlog, jax.random.uniform(key))
+    usual = params.backlog.cases_per_day.sum() / 24.0
+    trail = Trail(jnp.full(24, usual), usual, jnp.float32(0.0), jnp.float32(7.0))
+    return settle(State(backlog, trail))
+
+
+def choose_visits(
+    params: Params, backlog: line.Backlog, action: jax.Array, prices: jax.Array, n_visits: jax.Array
+) -> jax.Array:
+    """Cases visited this hour, (72, 64): by code and age in the chosen category, or in all.
+
+    Cases that are alike in all the order looks at are served in proportion to their number.
+    """
+    is_served = (np.arange(N_CATEGORIES) == action) | (action >= N_CATEGORIES)
+    cells = backlog.waiting.reshape(N_CATEGORIES, N_STRATA, -1)
+    cells = jnp.where(is_served[:, None, None], cells, 0.0)
+    by_stratum = settle(cells.sum(axis=0))
+    everybody = by_stratum.sum(axis=0)
+    today = line.take_in_order(everybody, jnp.asarray(SHAPE.code_then_age), n_visits)
+    share = jnp.broadcast_to(today / jnp.maximum(everybody, 1e-6), by_stratum.shape)
+    groups = by_stratum.reshape(N_STRATA * line.N_CODES, N_AGES)
+    score = 3.0 - jnp.arange(line.N_CODES) + PRICE_GAIN * prices[:, None]
+    priced = line.take_by_group(groups, score.reshape(-1), n_visits).reshape(by_stratum.shape)
+    is_priced = (action == _OF["COVERAGE_PRICED"]) | (action == _OF["CANVASS"])
+    share = jnp.where(is_priced, priced / jnp.maximum(by_stratum, 1e-6), share)
+    return (cells * jnp.minimum(share, 1.0)).reshape(N_PLACES, -1)
+
+
+def transition(
+    key: jax.Array, params: Params, state: State, action: jax.Array, prices: jax.Array
+) -> Transition:
+    """Serve a category for an hour, let it pass, take in what is reported."""
+    before = state.backlog
+    draws = draw_step(key, N_PLACES, 1)
+    capacity = params.visits_per_hour * jnp.asarray(CAPACITY_WEEK)[before.slot]
+    capacity = line.rounded(capacity * (action != _OF["NO_DISPATCH"]), draws.own[0])
+    looked = capacity * CANVASS_SHARE * (action == _OF["CANVASS"])
+    visited = choose_visits(params, before, action, prices, capacity - looked)
+    here = jnp.arange(N_PLACES) % N_STRATA == jnp.argmax(prices[: N_STRATA - 1])
+    stepped = pass_step(params.backlog, before, visited, draws, SHAPE, (here, looked))
+    hours = stepped.visits.sum()
+    published = _scale(-burden_of(params, stepped.backlog), hours)
+    return Transition(
+        state=State(stepped.backlog, follow(state.trail, stepped)),
+        reward=_scale(saved_by(params, before, stepped), hours),
+        terminated=jnp.zeros((), bool),
+        credit=stepped.correct,
+        tally=count_step(stepped, published, hours),
+    )
+
+
+def burden_of(params: Params, backlog: line.Backlog) -> jax.Array:
+    """Severity-weighted days of one hour: cases in line, and dwellings with a violation, (2,)."""
+    weights = jnp.asarray(SEVERITY_WEIGHTS, jnp.float32)
+    cells = backlog.waiting.reshape(N_PLACES, line.N_CODES, N_AGES)
+    lasting = cells @ params.backlog.there * params.backlog.chance + backlog.hidden
+    return jnp.stack([cells.sum(axis=(0, 2)) @ weights, lasting.sum(axis=0) @ weights]) / 24.0
+
+
+def saved_by(params: Params, before: line.Backlog, stepped: Stepped) -> jax.Array:
+    """Severity-weighted days that these visits save to the end of the episode, (2,)."""
+    own, service = params.backlog, stepped.service
+    ahead, _ = line.steps_ahead(own, before.n_steps, SHAPE)
+    lasting = line.lasting_steps(own, before.n_steps, SHAPE) / 24.0
+    life = line.life_ahead(own, before.n_steps, SHAPE)
+    # A case closed without access leaves its incident to itself; it then ends at its own rate.
+    missed = (1.0 - own.access) * (1.0 - own.returns) / jnp.maximum(own.access, 1e-6)
+    kept = weigh_cases(service.found, SEVERITY_WEIGHTS, lasting)
+    kept += weigh_cases(service.found * missed[:, None], SEVERITY_WEIGHTS, lasting - life)
+    kept += weigh_cases(stepped.discovered, SEVERITY_WEIGHTS, life[None])
+    return jnp.stack([weigh_cases(service.closed, SEVERITY_WEIGHTS, ahead / 24.0), kept])
+
+
+def _scale(days: jax.Array, hours: jax.Array) -> jax.Array:
+    """Reward vector: speed, -cost, equity, retention (one dwelling behind each incident)."""
+    none = jnp.zeros((), jnp.float32)
+    return jnp.stack([days[0] / SPEED_UNIT, -hours / COST_UNIT, none, days[1] / RETENTION_UNIT])
+
+
+def follow(trail: Trail, stepped: Stepped) -> Trail:
+    """The trail an hour later."""
+    n_new, n_repeats = stepped.n_new, stepped.n_repeats
+    by_age = stepped.service.closed.sum(axis=0).reshape(line.N_CODES, N_AGES).sum(axis=0)
+    n_closed = by_age.sum()
+    age = by_age @ np.arange(N_AGES, dtype=np.float32) / jnp.maximum(n_closed, 1e-6)
+    ratio = n_repeats / jnp.maximum(n_new + n_repeats, 1.0)
+    return Trail(
+        arrivals=jnp.concatenate([n_new[None], trail.arrivals[:-1]]),
+        week_mean=trail.week_mean + (n_new - trail.week_mean) / 168.0,
+        recurrence=trail.recurrence + (ratio - trail.recurrence) / 24.0,
+        close_days=trail.close_days + jnp.where(n_closed > 0, age - trail.close_days, 0.0) / 10.0,
+    )
+
+
+BACKLOG_NAMES = tuple(f"backlog_{name}" for name in CATEGORIES)
+URGENT_NAMES = tuple(f"urgent_{name}" for name in CATEGORIES)
+SAVING_NAMES = tuple(f"saving_{name}" for name in CATEGORIES)
+TRAIL_NAMES = (
+    "close_time", "lag_1h", "lag_2h", "lag_3h", "lag_24h", "rolling_mean_24h", "rolling_mean_168h",
+    "recurrence_ratio", "hour_sin", "hour_cos", "is_weekend", "month_sin", "month_cos",
+)  # fmt: skip
+OBSERVATION_NAMES = BACKLOG_NAMES + TRAIL_NAMES + URGENT_NAMES + SAVING_NAMES + ("time_left",)
+
+
+def observe(params: Params, state: State) -> jax.Array:
+    """Backlog by category, the trail and the calendar; then codes A and B, and savings."""
+    backlog, trail = settle(state)
+    cells = backlog.waiting.reshape(N_CATEGORIES, N_STRATA, -1).sum(axis=1)
+    cells = settle(cells)
+    usual = params.backlog.cases_per_day.sum() / 24.0
+    hour = 2.0 * np.pi * (backlog.slot % 24) / 24.0
+    month = 2.0 * np.pi * backlog.month / 12.0
+    lags = jnp.stack([trail.arrivals[i] for i in (0, 1, 2, 23)])
+    means = jnp.stack([trail.arrivals.mean(), trail.week_mean])
+    calendar = jnp.stack(
+        [
+            trail.recurrence,
+            jnp.sin(hour),
+            jnp.cos(hour),
+            (backlog.slot >= 120).astype(jnp.float32),
+            jnp.sin(month),
+            jnp.cos(month),
+        ]
+    )
+    parts = [
+        cells.sum(axis=1) / params.typical * N_CATEGORIES,
+        trail.close_days[None] / N_AGES,
+        jnp.concatenate([lags, means]) / usual,
+        calendar,
+        cells[:, : 2 * N_AGES].sum(axis=1) / params.typical * N_CATEGORIES,
+        forecast_savings(params, backlog, cells),
+        1.0 - backlog.n_steps[None] / SHAPE.max_steps,
+    ]
+    return jnp.concatenate(parts).astype(jnp.float32)
+
+
+def forecast_savings(params: Params, backlog: line.Backlog, cells: jax.Array) -> jax.Array:
+    """What an average hour's visits to each category would save, the best has 1, (12,).
+
+    `cells` (12, 64) are the cases of all strata; speed and retention count as the agency weighs
+    them today.
+    """
+    ahead, _ = line.steps_ahead(params.backlog, backlog.n_steps, SHAPE)
+    life = line.life_ahead(params.backlog, backlog.n_steps, SHAPE)
+    weights = jnp.asarray(SEVERITY_WEIGHTS, jnp.float32)
+    speed = (weights[:, None] * ahead).reshape(-1) / 24.0 / SPEED_UNIT * DOMAIN.preference[0]
+    chance = params.backlog.chance.reshape(N_CATEGORIES, N_STRATA, line.N_CODES).mean(axis=1)
+    access = params.backlog.access.reshape(N_CATEGORIES, N_STRATA).mean(axis=1)
+    likely = (chance * weights * access[:, None])[:, :, None] * params.backlog.there
+    kept = likely.reshape(N_CATEGORIES, -1) * life / RETENTION_UNIT * DOMAIN.preference[3]
+    n_visits = params.visits_per_hour * CAPACITY_WEEK.max()
+    taken = jnp.clip(
+        n_visits - cells @ line.comes_first(jnp.asarray(SHAPE.code_then_age)), 0.0, cells
+    )
+    saved = (taken * (speed + kept)).sum(axis=1)
+    return saved / jnp.maximum(saved.max(), 1e-6)
+
+
+def make_choice(prefix: str, params: Params, harness: Harness) -> Policy:
+    """The category in which a feature is largest; the backlog by usual severity if not seen."""
+    if f"{prefix}_{CATEGORIES[0]}" in harness.observation_names:
+        return linear_choice(harness, {(f"{prefix}_{name}", name): 1.0 for name in CATEGORIES})
+    per_day = np.asarray(params.backlog.cases_per_day).reshape(N_CATEGORIES, N_STRATA, -1).sum(1)
+    severity = per_day @ np.array(SEVERITY_WEIGHTS) / np.maximum(per_day.sum(axis=1), 1e-9)
+    return linear_choice(
+        harness, {(f"backlog_{name}", name): severity[i] for i, name in enumerate(CATEGORIES)}
+    )
+
+
+def make_balanced(params: Params, harness: Harness) -> Policy:
+    """Today's rule, all categories by code and age; where one must be chosen, the most urgent."""
+    if "BALANCED" in backlog_rules.action_names(harness):
+        return play_action("BALANCED", "BALANCED")(params, harness)
+    return make_choice("urgent", params, harness)
+
+
+def make_expert(params: Params, harness: Harness) -> Policy:
+    """The category whose line is longest for its usual intake: who waits longest."""
+    per_day = np.asarray(params.backlog.cases_per_day).reshape(N_CATEGORIES, -1).sum(axis=1)
+    share = np.maximum(per_day / per_day.sum(), 1e-3)
+    return linear_choice(
+        harness, {(f"backlog_{name}", name): 1.0 / share[i] for i, name in enumerate(CATEGORIES)}
+    )
+
+
+def make_actionable(params: Params, harness: Harness) -> Policy:
+    """The category with the most violations to be found in its line."""
+    chance = np.asarray(params.backlog.chance).reshape(N_CATEGORIES, -1).mean(axis=1)
+    return linear_choice(
+        harness, {(f"backlog_{name}", name): chance[i] for i, name in enumerate(CATEGORIES)}
+    )
+
+
+def make_dual(params: Params, harness: Harness) -> Policy:
+    """Priced dispatch where there is one, else as today."""
+    if "COVERAGE_PRICED" in backlog_rules.action_names(harness):
+        return play_action("COVERAGE_PRICED", "COVERAGE_PRICED")(params, harness)
+    return make_balanced(params, harness)
+
+
+def candidates(params: Params, harness: Harness) -> list[Policy]:
+    """Every rule, and switching rules around the index."""
+    index = make_choice("saving", params, harness)
+    assert isinstance(index, backlog_rules.LinearChoice)
+    rng = np.random.default_rng(0)
+    rules = (make_balanced, make_expert, make_actionable, make_dual)
+    found = [make(params, harness) for make in rules]
+    return found + backlog_rules.perturbed_choices(index, 27, 0.1, rng)
+
+
+def make_params(backlog: line.BacklogParams, visits_per_day: float) -> Params:
+    """Params with so many visits a day."""
+    waiting = np.asarray(backlog.start_waiting).sum(axis=(1, 2)).mean()
+    return Params(backlog, jnp.float32(visits_per_day / 24.0), jnp.float32(max(waiting, 1.0)))
+
+
+def example() -> Params:
+    """An office by hand: sixty cases a day in the paper's categories, visits for 70 % of them.
+
+    Five strata with equal incidents report 35 to 73 % of them.
+    """
+    share = np.repeat([category.share for category in PROCESS.categories], N_STRATA)
+    found = np.repeat([category.actionable for category in PROCESS.categories], N_STRATA)
+    backlog = example_backlog(
+        PROCESS,
+        SHAPE,
+        np.tile(np.arange(N_STRATA), N_CATEGORIES),
+        share,
+        cases_per_day=60.0,
+        chance=np.minimum(found[:, None] * np.array([0.78, 0.66, 0.54, 0.42]), 0.9),
+        days_waiting=np.append(np.full(N_AGES - 1, 0.6), 4.0),
+        access=0.6,
+        returns=0.0,
+        repeats_per_day=0.01,
+        n_addresses=2_000.0,
+    )
+    return make_params(backlog, 0.7 * 60.0)
+
+
+def place_of(located: Any) -> np.ndarray:
+    """Number of each one's category and stratum; a code not listed counts as general."""
+    number = {code: i for i, code in enumerate(CODES)}
+    general = number["GENERAL"]
+    category = np.array([number.get(code, general) for code in located.category], np.int64)
+    return category * N_STRATA + located.stratum.astype(np.int64)
+
+
+def layout_of(records: Records) -> backlog_estimate.Layout:
+    """How the backlog is laid out; a canvass of a stratum looks at its dwellings' buildings."""
+    n_addresses = np.ones(N_STRATA)
+    for (_, _, stratum), n in addresses_by_place(records, "b.units > 0").items():
+        n_addresses[stratum] += n
+    life = PROCESS.hazard.lifetime_days
+    n_addresses = np.tile(n_addresses, N_CATEGORIES)
+    return backlog_estimate.Layout("housing", N_PLACES, place_of, SHAPE, n_addresses, life)
+
+
+def estimate(records: Records, calibration: Any, date_to: date) -> Params:
+    """The office as the agency could know it before `date_to`."""
+    layout = layout_of(records)
+    return make_params(*backlog_estimate.estimate_backlog(records, calibration, date_to, layout))
+
+
+def truth(city: str | Path, date_from: date) -> Params:
+    """The office as it really was from `date_from` on; only a synthetic city knows."""
+    from parity311.records.truth import open_truth
+
+    records, happened = open_records(city), open_truth(city)
+    layout = layout_of(records)
+    return make_params(*backlog_estimate.true_backlog(records, happened, date_from, layout))
+
+
 DOMAIN = Domain(
     slug="housing",
     title="Housing conditions",
-    version=1,
+    version=2,
     decision="For each hour: which category is served.",
     who_waits="Tenants with pests, leaks, broken plumbing or doors.",
     not_for="Choosing which tenants deserve an answer.",
     source="HPD complaints in NYC 311 other than heat and hot water, 2017-2026.",
     process=PROCESS,
+    actions=tuple(Action(name, escalates=True, cost_hours=1.0) for name in CATEGORIES),
+    extended_actions=tuple(
+        Action(name, name != "NO_DISPATCH", float(name != "NO_DISPATCH"))
+        for name in ACTION_NAMES[N_CATEGORIES:]
+    ),
+    observation_names=OBSERVATION_NAMES,
+    observation_sets={
+        "published": BACKLOG_NAMES + TRAIL_NAMES,
+        "extended": OBSERVATION_NAMES,
+    },
+    default_observation_set="extended",
+    outcome_names=line.OUTCOME_NAMES,
+    max_steps=SHAPE.max_steps,
+    protocol=Protocol(
+        split="train 2020-2024, test 2025",
+        episode="hours; its length is not given, ours is two weeks",
+        claims="RL policies dominate the current heuristic intake in all residential domains",
+    ),
+    ceiling="best known: the best of all rules and of 28 around the index",
+    agents=("dqn", "reinforce", "hdqn"),
+    # What a visit saves is in its own reward, so looking far ahead only adds noise.
+    agent_settings={"dqn": {"discount": 0.8, "hidden": (128, 128)}},
+    # Tenants' days and homes first; inspectors are paid whichever category they serve.
+    preference=(0.5, 0.2, 0.0, 0.3),
+    price_step=0.005,
+    explainer="tree",
+    heuristics={
+        "balanced": make_balanced,
+        "emerg": lambda params, harness: make_choice("urgent", params, harness),
+        "actionable": make_actionable,
+        "never": play_action("NO_DISPATCH", "outside_building"),
+        "no_dispatch": play_action("NO_DISPATCH", "outside_building"),
+        "uniform": backlog_rules.play_at_random(*ACTION_NAMES[N_CATEGORIES:]),
+        "random": backlog_rules.play_at_random("NO_DISPATCH"),
+        "score": make_balanced,
+        "index": lambda params, harness: make_choice("saving", params, harness),
+        "expert": make_expert,
+        "dual_threshold": make_dual,
+        "canvass": play_action("CANVASS", "unsanitary_condition"),
+    },
+    dynamics=Dynamics(
+        params_type=Params,
+        initial_state=initial_state,
+        transition=transition,
+        observe=observe,
+        current_stratum=lambda params, state: jnp.int32(NOBODY),
+        need_per_step=lambda params: line.need_by_stratum(params.backlog) / SHAPE.steps_per_day,
+        steps_per_day=lambda params: jnp.float32(SHAPE.steps_per_day),
+        example=example,
+        estimate=estimate,
+        truth=truth,
+        n_waiting=lambda state: state.backlog.waiting.sum(),
+        capacity_per_step=lambda params: jnp.ceil(params.visits_per_hour * CAPACITY_WEEK.max()),
+        candidates=candidates,
+    ),
 )

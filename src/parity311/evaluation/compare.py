@@ -9,7 +9,7 @@ how many of them are is what the inspectors can do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from jax.tree_util import Partial
 
 from parity311.errors import InputError
 from parity311.evaluation import ceiling, metrics
-from parity311.evaluation.rollout import CHUNK, Contender, evaluate
+from parity311.evaluation.rollout import CHUNK, Contender, Episodes, evaluate
 from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, N_STRATA, Policy
 from parity311.mdp.equity import PRICE_CAP, relative_need_weights
 from parity311.mdp.harness import Harness
@@ -52,6 +52,7 @@ def compare_policies(
     n_episodes: int = 64,
     key: jax.Array,
     preference: Sequence[float] = (0.5, 0.5, 0.0, 0.0),
+    on_scored: Callable[[Sequence[Contender], Episodes], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Compare every rule of the domain, the given agents and the ceiling.
 
@@ -67,6 +68,8 @@ def compare_policies(
         Episodes every policy plays; the same for all.
     preference
         Weights under which the published reward is scored; the equity weight is left out.
+    on_scored
+        Given the policies as they were held to capacity and their scored episodes, to be kept.
 
     Returns
     -------
@@ -75,10 +78,12 @@ def compare_policies(
     if n_episodes < 2:
         raise InputError(f"{n_episodes} episodes were asked for; intervals need at least 2.")
     key_settle, key_search, key_select, key_score = jax.random.split(key, 4)
-    flow = _flow(harness, estimated, true)
+    flow = later_flow(harness, estimated, true)
     contenders = rule_contenders(harness, estimated) + agent_contenders(harness, trained)
     contenders.append(replace(_named(contenders, DUAL), name="static_thresholds"))
-    contenders.append(best_contender(harness, flow, true, jax.random.split(key_search, CHUNK)))
+    weights = np.asarray(preference)
+    keys_search = jax.random.split(key_search, CHUNK)
+    contenders.append(best_contender(harness, flow, true, keys_search, weights))
     # Where an episode is cheap, prices settle on many.
     n_settling = CHUNK if flow is None else 8 * CHUNK
     keys_settle = jax.random.split(key_settle, n_settling)
@@ -87,11 +92,12 @@ def compare_policies(
     equity = harness.equity_params(estimated)
     keys = jax.random.split(key_score, n_episodes)
     episodes = evaluate(harness, true, contenders, keys, equity=equity)
+    if on_scored is not None:
+        on_scored(contenders, episodes)
     n_believed = max(n_episodes // 2 // CHUNK * CHUNK, min(n_episodes, CHUNK))
     believed = evaluate(harness, estimated, contenders, keys[:n_believed], equity=equity)
-    weights = np.asarray(preference)
     top = "ceiling"
-    if flow is None:
+    if not is_exact(harness):
         keys_select = jax.random.split(key_select, N_SELECTING)
         trial = evaluate(harness, true, contenders, keys_select, equity=equity)
         top = best_name(contenders, trial, weights)
@@ -195,7 +201,7 @@ def _move_prices(prices: np.ndarray | None, change: np.ndarray) -> np.ndarray:
     return np.append(np.clip(moved - moved.mean(), -PRICE_CAP, PRICE_CAP), 0.0)
 
 
-def _flow(harness: Harness, estimated: Any, true: Any) -> Cases | None:
+def later_flow(harness: Harness, estimated: Any, true: Any) -> Cases | None:
     """The cases that come in later, with the visits that were decided on before.
 
     Capacity binds on the flow that is really there: an office that has used up its visits raises
@@ -215,11 +221,20 @@ def _hold(harness: Harness, table: Cases | None, contender: Contender) -> Conten
     return replace(contender, policy=held)
 
 
-def best_contender(harness: Harness, flow: Cases | None, true: Any, keys: jax.Array) -> Contender:
-    """The ceiling: exact where steps are independent, else the best rule a search finds."""
+def is_exact(harness: Harness) -> bool:
+    """Whether the domain's ceiling is computed; elsewhere the best known stands for it."""
+    return harness.domain.ceiling.startswith("exact")
+
+
+def best_contender(
+    harness: Harness, flow: Cases | None, true: Any, keys: jax.Array, preference: np.ndarray
+) -> Contender:
+    """The ceiling: exact where it can be computed, else the best rule a search finds."""
     play = harness.domain.play
     if flow is not None:
         return Contender("ceiling", ceiling.bayes_rule(flow, harness))
+    if play.solve is not None and is_exact(harness):
+        return Contender("ceiling", play.solve(true, harness, preference))
     if play.candidates is None:
         raise InputError(
             f"Domain {harness.domain.slug!r} gives neither its cases nor rules to search; one of "
@@ -233,7 +248,7 @@ def best_contender(harness: Harness, flow: Cases | None, true: Any, keys: jax.Ar
         keys,
     )
     reward = np.asarray(episodes.tally.published_reward).mean(axis=1)
-    best = int(np.argmax(reward[:, 0] + reward[:, 1]))
+    best = int(np.argmax(reward @ preference))
     return Contender("searched", candidates[best])
 
 
@@ -269,7 +284,7 @@ def _records(
             **metrics.summarise(own, resampled, None if flow is None else flow.need),
             **metrics.compare_with(own, scored[reference], resampled),
             **metrics.share_of_way(own, scored[TODAY], scored[top], resampled),
-            "ceiling": top if flow is not None else f"best known: {top}",
+            "ceiling": top if is_exact(harness) else f"best known: {top}",
             "reference": reference,
             "believed_reward": float(expected[name].reward[0]),
             "prices": _mean_prices(contenders, places[name]),

@@ -29,19 +29,22 @@ class Draws(NamedTuple):
     """(5, MAX_ARRIVALS) uniform: stratum, kind, actionable, lifetime, delay of the first report"""
     weather: jax.Array
     """() standard normal"""
+    canvass: jax.Array
+    """() uniform: whether going from door to door finds something"""
 
 
 def draw(key: jax.Array) -> Draws:
     """Draw a step's random numbers."""
     n, m = N_ROWS, MAX_ARRIVALS
-    block = jax.random.uniform(key, (2 * n + 5 * m + 4,), minval=1e-7)
+    block = jax.random.uniform(key, (2 * n + 5 * m + 5,), minval=1e-7)
     return Draws(
         rows=block[:n],
         pauses=-jnp.log(block[n : 2 * n]),
         new=block[2 * n : 2 * n + 5 * m].reshape(5, m),
-        access=block[-4:-2],
-        number=block[-2],
-        weather=jax.scipy.special.ndtri(block[-1]),
+        access=block[-5:-3],
+        number=block[-3],
+        weather=jax.scipy.special.ndtri(block[-2]),
+        canvass=block[-1],
     )
 
 

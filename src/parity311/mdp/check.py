@@ -26,9 +26,11 @@ def check_domain(domain: Domain, params: Any = None) -> list[str]:
     problems = check_declaration(domain) + check_shapes(domain, given)
     if problems:
         return problems
-    observations, moved = play_at_random(domain, given)
+    observations, moved, waiting = play_at_random(domain, given)
     problems += check_values(observations, moved)
     problems += check_time(domain, np.asarray(moved.terminated))
+    problems += check_conservation(moved, waiting) + check_capacity(domain, given, moved)
+    problems += check_future(domain, given)
     return problems + check_keys(domain, given) + check_tracing(domain)
 
 
@@ -90,24 +92,80 @@ def check_shapes(domain: Domain, params: Any) -> list[str]:
     return problems
 
 
-def play_at_random(domain: Domain, params: Any) -> tuple[np.ndarray, Transition]:
-    """Observations and transitions of random actions, (episodes, steps, ...), no harness."""
+def play_at_random(domain: Domain, params: Any) -> tuple[np.ndarray, Transition, np.ndarray]:
+    """Observations, transitions and complaints waiting under random actions, no harness.
+
+    Each is (episodes, steps, ...); the complaints waiting start with those before the first step.
+    """
     play = domain.play
+    n_actions = len(domain.actions_of("extended"))
+    count = play.n_waiting or (lambda state: jnp.float32(0.0))
+    waiting_in = lambda state: jnp.asarray(count(state), jnp.float32)  # noqa: E731
 
-    def body(state: Any, key: jax.Array) -> tuple[Any, tuple[jax.Array, Transition]]:
+    def body(state: Any, key: jax.Array) -> tuple[Any, tuple[jax.Array, Transition, jax.Array]]:
         key_action, key_move = jax.random.split(key)
-        action = jax.random.randint(key_action, (), 0, len(domain.actions))
+        action = jax.random.randint(key_action, (), 0, n_actions)
         moved = play.transition(key_move, params, state, action, jnp.zeros(N_STRATA))
-        return moved.state, (play.observe(params, moved.state), moved._replace(state=()))
+        seen = play.observe(params, moved.state)
+        return moved.state, (seen, moved._replace(state=()), waiting_in(moved.state))
 
-    def episode(key: jax.Array) -> tuple[jax.Array, Transition]:
+    def episode(key: jax.Array) -> tuple[jax.Array, Transition, jax.Array]:
         key_start, key_steps = jax.random.split(key)
         start = play.initial_state(key_start, params)
         keys = jax.random.split(key_steps, domain.max_steps + 2)
-        return jax.lax.scan(body, start, keys)[1]
+        seen, moved, waiting = jax.lax.scan(body, start, keys)[1]
+        return seen, moved, jnp.append(waiting_in(start)[None], waiting)
 
     played = jax.jit(jax.vmap(episode))(jax.random.split(jax.random.key(0), N_EPISODES))
     return jax.tree.map(np.asarray, played)
+
+
+def check_conservation(moved: Transition, waiting: np.ndarray) -> list[str]:
+    """Complaints that arrived must be closed with an outcome or still wait."""
+    arrived = moved.tally.complaints.sum(axis=-1)
+    closed = moved.tally.outcomes.sum(axis=-1)
+    missing = arrived - closed - np.diff(waiting, axis=1)
+    worst = float(np.abs(missing).max())
+    if worst > 1e-2:
+        return [f"up to {worst:g} complaints a step vanish or come from nowhere"]
+    return []
+
+
+def check_capacity(domain: Domain, params: Any, moved: Transition) -> list[str]:
+    """No step may make more visits than there are inspectors."""
+    if domain.play.capacity_per_step is None:
+        return []
+    most = float(domain.play.capacity_per_step(params))
+    made = float(moved.tally.visits.sum(axis=-1).max())
+    return (
+        [] if made <= most * 1.0001 + 1e-4 else [f"{made:g} visits in a step that allows {most:g}"]
+    )
+
+
+def check_future(domain: Domain, params: Any) -> list[str]:
+    """Except where steps are independent cases, what is decided must change what comes next."""
+    play = domain.play
+    if play.cases is not None:
+        return []
+    n_steps = min(domain.max_steps, 60)
+
+    def follow(action: jax.Array, key: jax.Array) -> jax.Array:
+        key_start, key_steps = jax.random.split(key)
+
+        def body(state: Any, key: jax.Array) -> tuple[Any, jax.Array]:
+            moved = play.transition(key, params, state, action, jnp.zeros(N_STRATA))
+            return moved.state, play.observe(params, moved.state)
+
+        start = play.initial_state(key_start, params)
+        return jax.lax.scan(body, start, jax.random.split(key_steps, n_steps))[1]
+
+    keys = jax.random.split(jax.random.key(2), 8)
+    actions = jnp.arange(len(domain.actions))
+    seen = jax.jit(jax.vmap(jax.vmap(follow, in_axes=(None, 0)), in_axes=(0, None)))(actions, keys)
+    # Random numbers are the same for all, so any difference is the actions' doing.
+    if np.allclose(np.asarray(seen), np.asarray(seen)[:1], atol=1e-6):
+        return ["actions leave the future alone: every policy sees the same states"]
+    return []
 
 
 def check_values(observations: np.ndarray, moved: Transition) -> list[str]:

@@ -39,6 +39,9 @@ N_STRATA = len(STRATUM_NAMES)
 N_KNOWN_STRATA = N_STRATA - 1
 """The unknown group is carried and reported, but takes no part in a gap."""
 
+NOBODY = -1
+"""Stratum where no single complaint is in hand: a step decides about the whole office."""
+
 COVERAGE_FEATURE = "coverage_price"
 """Last entry of every observation; zero where the preference gives equity no weight."""
 
@@ -56,6 +59,19 @@ class Action:
     """Whether it sends somebody: only escalations count towards coverage."""
     cost_hours: float
     """Inspector hours it takes."""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How the paper trained and tested a domain, to be set beside ours."""
+
+    split: str
+    """Which dates or rows train and which test"""
+    episode: str
+    """What one episode is"""
+    n_seeds: int = 5
+    claims: str = ""
+    """Figures and statements of the paper on this domain, in its own units"""
 
 
 class Tally(NamedTuple):
@@ -101,6 +117,21 @@ class Transition(NamedTuple):
     tally: Tally
 
 
+class SeenComplaints(NamedTuple):
+    """Complaints on record as a policy would have seen them when they came in; NumPy arrays."""
+
+    complaint_id: Any
+    """(n,)"""
+    tract: Any
+    """(n,) geoid"""
+    severity: Any
+    """(n,) severity code"""
+    stratum: Any
+    """(n,) position in `STRATUM_NAMES`"""
+    features: Any
+    """(n, n_names) in the order of the domain's `observation_names`"""
+
+
 @dataclass(frozen=True)
 class Dynamics:
     """The pure functions of a decision process; absent while a domain only declares its process."""
@@ -113,7 +144,7 @@ class Dynamics:
     observe: Callable[..., jax.Array]
     """(params, state) -> observation over all of the domain's `observation_names`"""
     current_stratum: Callable[..., jax.Array]
-    """(params, state) -> () int32: stratum of the complaint in hand"""
+    """(params, state) -> () int32: stratum of the complaint in hand, or `NOBODY`"""
     need_per_step: Callable[..., jax.Array]
     """(params) -> (6,) actionable incidents per step: the equity term's denominators"""
     steps_per_day: Callable[..., jax.Array]
@@ -124,6 +155,15 @@ class Dynamics:
     """(records, calibration, date_to, ...) -> params from what the agency can see"""
     truth: Callable[..., Any]
     """(city folder, date_from, ...) -> params of what really happened"""
+    n_waiting: Callable[..., jax.Array] | None = None
+    """(state) -> () complaints taken in and not yet closed: what conservation is checked with"""
+    capacity_per_step: Callable[..., jax.Array] | None = None
+    """(params) -> () most visits one step can make, saved-up time included; None = no limit"""
+    solve: Callable[..., Any] | None = None
+    """(params, harness, preference (4,)) -> the optimal policy, where it can be computed exactly"""
+    complaints: Callable[..., Any] | None = None
+    """(records, params, date_from, date_to) -> `SeenComplaints`: what is decided about, on record;
+    explanations of one complaint need it"""
     cases: Callable[..., Any] | None = None
     """(params) -> `parity311.mdp.heuristics.Cases` where steps are independent of each other"""
     candidates: Callable[..., Any] | None = None
@@ -148,6 +188,9 @@ class Domain:
     source: str
     process: Process
     actions: tuple[Action, ...] = ()
+    """The paper's actions."""
+    extended_actions: tuple[Action, ...] = ()
+    """Actions beyond the paper's, numbered after them: the action set 'extended' has both."""
     observation_names: tuple[str, ...] = ()
     """Every feature the domain can observe; the observation sets choose among them."""
     observation_sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -158,6 +201,9 @@ class Domain:
     """Observations that encode where a complaint comes from, hence equity-sensitive."""
     outcome_names: tuple[str, ...] = ()
     max_steps: int = 0
+    protocol: Protocol | None = None
+    ceiling: str = ""
+    """How the best reachable is found: starts with 'exact' or 'best known'."""
     agents: tuple[str, ...] = ()
     """Agents the paper names for this domain."""
     agent_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -193,6 +239,13 @@ class Domain:
     def truth(self, city: Any, date_from: Any, **options: Any) -> Any:
         """Params of what really happened from `date_from` on; only for a synthetic city."""
         return self.play.truth(city, date_from, **options)
+
+    def actions_of(self, action_set: str) -> tuple[Action, ...]:
+        """Actions of the set 'published' or 'extended'."""
+        sets = {"published": self.actions, "extended": self.actions + self.extended_actions}
+        if action_set not in sets:
+            raise unknown_name("action set", action_set, sets)
+        return sets[action_set]
 
     def observation_indices(self, observation_set: str) -> tuple[int, ...]:
         """Positions of a named set's features among `observation_names`."""

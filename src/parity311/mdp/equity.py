@@ -4,18 +4,24 @@ Coverage of a stratum is correct escalations over actionable incidents that bega
 not, so an incident nobody served always counts against its stratum. In the mode `dual` each
 stratum has a price that rises while it is behind; a correct escalation earns the price of its
 stratum. The price is an integral, so it reaches parity for any weight, and it outlives an episode.
+
+The other modes pay for a disparity of coverage (`FORMS`): `potential` for its change over the
+rolling window, `windowed` for its level there, `per_step` for its level in the single step, as
+published. Per step, doing nothing is equitable and every escalation is punished; it is kept to be
+shown. All are scaled to correct escalations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from parity311.errors import unknown_name
-from parity311.mdp.contract import N_KNOWN_STRATA, N_STRATA
+from parity311.mdp.contract import COVERAGE_FEATURE, N_KNOWN_STRATA, N_STRATA, NOBODY, STRATUM_NAMES
 
 PRICE_CAP = 1.5
 """Largest price, in correct escalations; the frontier over the weight comes from this clip."""
@@ -42,6 +48,8 @@ class EquityParams(NamedTuple):
     """() 1 where the policy sees its coverage feature, that is where α₃ > 0"""
     window_steps: jax.Array
     """() time constant of the rolling counters"""
+    discount: jax.Array
+    """() γ of the agent that is paid: sets the scale of `potential` and `windowed`"""
 
 
 class EquityState(NamedTuple):
@@ -56,14 +64,16 @@ class EquityState(NamedTuple):
 
 
 class EquityMode(NamedTuple):
-    """One form of the equity term."""
+    """One mode of the equity term."""
 
+    feature_names: tuple[str, ...]
+    """What the policy sees of it; what concerns the complaint in hand is last"""
     update: Callable[[EquityParams, EquityState, jax.Array], EquityState]
     """(params, state, correct escalations as the agency counts them (6,)) -> state"""
     reward: Callable[[EquityParams, EquityState, jax.Array], jax.Array]
     """(params, state before the step, credit (6,)) -> ()"""
-    feature: Callable[[EquityParams, EquityState, jax.Array], jax.Array]
-    """(params, state, stratum of the complaint in hand) -> ()"""
+    features: Callable[[EquityParams, EquityState, jax.Array], jax.Array]
+    """(params, state, stratum of the complaint in hand or `NOBODY`) -> (n names,)"""
 
 
 def equity_params(
@@ -74,6 +84,7 @@ def equity_params(
     price_cap: float | jax.Array = PRICE_CAP,
     target_gap: float | jax.Array = 0.0,
     is_visible: float | jax.Array = 1.0,
+    discount: float | jax.Array = 0.9,
 ) -> EquityParams:
     """Parameters of the equity term from a domain's need per step (6,)."""
     number = lambda value: jnp.asarray(value, jnp.float32)  # noqa: E731
@@ -84,6 +95,7 @@ def equity_params(
         target_gap=number(target_gap),
         is_visible=number(is_visible),
         window_steps=number(steps_per_day) * WINDOW_DAYS,
+        discount=number(discount),
     )
 
 
@@ -139,16 +151,108 @@ def _reward_dual(params: EquityParams, state: EquityState, credit: jax.Array) ->
     return jnp.dot(state.prices * relative_need_weights(params.denominators), credit)
 
 
-def _feature_dual(params: EquityParams, state: EquityState, stratum: jax.Array) -> jax.Array:
-    return FEATURE_SCALE * state.prices[stratum] * params.is_visible
+def _features_dual(params: EquityParams, state: EquityState, stratum: jax.Array) -> jax.Array:
+    known = state.prices[:N_KNOWN_STRATA]
+    price = jnp.where(stratum == NOBODY, known.max() - known.min(), state.prices[stratum])
+    return (FEATURE_SCALE * price * params.is_visible)[None]
 
 
-MODES: dict[str, EquityMode] = {"dual": EquityMode(_update_dual, _reward_dual, _feature_dual)}
-"""Forms of the equity term by name."""
+DUAL = EquityMode((COVERAGE_FEATURE,), _update_dual, _reward_dual, _features_dual)
 
 
-def get_mode(name: str) -> EquityMode:
-    """Look up a form of the equity term, or say which there are."""
+def two_strata_gap(coverage: jax.Array) -> jax.Array:
+    """Difference between the mean of the two lowest and of the two highest quintiles."""
+    return jnp.abs(coverage[..., 0:2].mean(axis=-1) - coverage[..., 3:5].mean(axis=-1))
+
+
+def coverage_variance(coverage: jax.Array) -> jax.Array:
+    """Variance over the known strata."""
+    return coverage[..., :N_KNOWN_STRATA].var(axis=-1)
+
+
+FORMS: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "two_strata": two_strata_gap,
+    "max_gap": coverage_gap,
+    "variance": coverage_variance,
+}
+"""The paper's measures of disparity: coverage (6,) -> ()."""
+
+DEFICIT_SCALE = 10.0
+"""A stratum a tenth behind the mean shows as 1."""
+RATE_NAMES = tuple(f"coverage_{name}" for name in STRATUM_NAMES[:N_KNOWN_STRATA])
+
+
+def _unit(params: EquityParams) -> jax.Array:
+    """Mean need of a stratum in a window: what turns coverage into correct escalations."""
+    return params.denominators[:N_KNOWN_STRATA].mean() * params.window_steps
+
+
+def _horizon(params: EquityParams) -> jax.Array:
+    """1 − γ^D over a window of D steps."""
+    return 1.0 - params.discount**params.window_steps
+
+
+def _deficit(params: EquityParams, state: EquityState, stratum: jax.Array) -> jax.Array:
+    coverage = rolling_coverage(state)
+    known = coverage[:N_KNOWN_STRATA]
+    behind = jnp.where(stratum == NOBODY, known.max() - known.min(), known.mean()
+                       - coverage[stratum])  # fmt: skip
+    is_known = stratum < N_KNOWN_STRATA
+    return DEFICIT_SCALE * behind * is_known * params.is_visible
+
+
+def _features_deficit(params: EquityParams, state: EquityState, stratum: jax.Array) -> jax.Array:
+    return _deficit(params, state, stratum)[None]
+
+
+def _features_rates(params: EquityParams, state: EquityState, stratum: jax.Array) -> jax.Array:
+    """Every stratum's rate and the gap too: without them the reward is a hidden offset."""
+    rates = rolling_coverage(state)
+    seen = jnp.append(rates[:N_KNOWN_STRATA], coverage_gap(rates)) * params.is_visible
+    return jnp.append(seen, _deficit(params, state, stratum))
+
+
+def _potential(form: Callable[[jax.Array], jax.Array]) -> EquityMode:
+    def reward(params: EquityParams, state: EquityState, credit: jax.Array) -> jax.Array:
+        before = form(rolling_coverage(state))
+        after = form(rolling_coverage(count_step(params, state, credit)))
+        return (before - after) * _unit(params) / _horizon(params)
+
+    return EquityMode(("coverage_deficit",), count_step, reward, _features_deficit)
+
+
+def _windowed(form: Callable[[jax.Array], jax.Array]) -> EquityMode:
+    def reward(params: EquityParams, state: EquityState, credit: jax.Array) -> jax.Array:
+        level = form(rolling_coverage(count_step(params, state, credit)))
+        return -level * _unit(params) * (1.0 - params.discount) / _horizon(params)
+
+    names = (*RATE_NAMES, "coverage_gap", "coverage_deficit")
+    return EquityMode(names, count_step, reward, _features_rates)
+
+
+def _per_step(form: Callable[[jax.Array], jax.Array]) -> EquityMode:
+    def reward(params: EquityParams, state: EquityState, credit: jax.Array) -> jax.Array:
+        del state
+        need = params.denominators * params.window_steps
+        return -form(credit / jnp.maximum(need, 1e-9)) * _unit(params)
+
+    return EquityMode(("coverage_deficit",), count_step, reward, _features_deficit)
+
+
+MODES: dict[str, Callable[[Callable[[jax.Array], jax.Array]], EquityMode]] = {
+    "dual": lambda form: DUAL,
+    "potential": _potential,
+    "windowed": _windowed,
+    "per_step": _per_step,
+}
+"""Modes of the equity term by name; the form says which disparity all but `dual` pay for."""
+
+
+@lru_cache
+def get_mode(name: str, form: str = "max_gap") -> EquityMode:
+    """Look up a mode of the equity term, or say which there are."""
     if name not in MODES:
         raise unknown_name("equity mode", name, MODES)
-    return MODES[name]
+    if form not in FORMS:
+        raise unknown_name("form of the equity term", form, FORMS)
+    return MODES[name](FORMS[form])

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from parity311.mdp.contract import COVERAGE_FEATURE, EQUITY, N_REWARDS, Domain, Tally
+from parity311.mdp.contract import EQUITY, N_REWARDS, Domain, Tally
 from parity311.mdp.equity import (
     EquityMode,
     EquityParams,
@@ -58,7 +58,11 @@ class Harness:
     domain: Domain
     observation_set: str = ""
     """Name of the features a policy sees; the domain's default if empty"""
+    action_set: str = "published"
+    """The paper's actions, or 'extended': those and the domain's further ones"""
     equity_mode: str = "dual"
+    equity_form: str = "max_gap"
+    """Disparity that the modes other than 'dual' pay for"""
     max_steps: int = 0
     """Steps until an episode is truncated; the domain's own if zero"""
 
@@ -71,7 +75,8 @@ class Harness:
     @property
     def observation_names(self) -> tuple[str, ...]:
         """What a policy sees, in order; the coverage feature is always last."""
-        return (*(self.domain.observation_names[i] for i in self.columns), COVERAGE_FEATURE)
+        chosen = (self.domain.observation_names[i] for i in self.columns)
+        return (*chosen, *self._mode.feature_names)
 
     @property
     def n_features(self) -> int:
@@ -81,7 +86,7 @@ class Harness:
     @property
     def n_actions(self) -> int:
         """Number of actions."""
-        return len(self.domain.actions)
+        return len(self.domain.actions_of(self.action_set))
 
     @property
     def horizon(self) -> int:
@@ -90,7 +95,7 @@ class Harness:
 
     @property
     def _mode(self) -> EquityMode:
-        return get_mode(self.equity_mode)
+        return get_mode(self.equity_mode, self.equity_form)
 
     def equity_params(self, params: Any, **options: Any) -> EquityParams:
         """Equity parameters from a domain's (estimated) params; options as `equity_params`."""
@@ -113,8 +118,8 @@ class Harness:
         play = self.domain.play
         features = play.observe(params, running.state)[np.array(self.columns)]
         stratum = play.current_stratum(params, running.state)
-        coverage = self._mode.feature(equity, running.equity, stratum)
-        return jnp.append(features, coverage)
+        coverage = self._mode.features(equity, running.equity, stratum)
+        return jnp.concatenate([features, coverage])
 
     def step(
         self,

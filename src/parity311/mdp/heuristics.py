@@ -8,6 +8,7 @@ threshold is what holds it to the capacity of the inspectors.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -111,6 +112,15 @@ def feature_margin(column: int) -> Partial:
 
 def _feature_margin(column: jax.Array, observation: jax.Array) -> jax.Array:
     return observation[column]
+
+
+def linear_margin(weights: Sequence[float]) -> Partial:
+    """Margin that adds up features with these weights (n_features,)."""
+    return Partial(_linear_margin, jnp.asarray(weights, jnp.float32))
+
+
+def _linear_margin(weights: jax.Array, observation: jax.Array) -> jax.Array:
+    return jnp.dot(weights, observation)
 
 
 def cell_margin(levels: tuple[int, ...], log_odds: np.ndarray, price_gain: float = 0.0) -> Partial:

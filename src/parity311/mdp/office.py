@@ -32,8 +32,12 @@ N_ROWS = 64
 MAX_ARRIVALS = 6
 """New incidents one step can take in; at 1.5 expected, one step in 10,000 has more."""
 
-SHARED_TIME = 0.7
-"""Time a visit takes on a shared trip, in visits of its own (assumed: saves the way there)."""
+POOL_SIZE = 4
+"""Complaints that share one trip (assumed: one inspector's half day)."""
+TRAVEL_SHARE = 1.0 / 3.0
+"""Share of a visit's time that is the way there (assumed; no source found)."""
+SHARED_TIME = 1.0 - TRAVEL_SHARE * (1.0 - 1.0 / POOL_SIZE)
+"""Time a visit takes on a shared trip, in visits of its own: the way is shared by the pool."""
 
 NEVER = 1e9
 """A time, in days, that never comes."""
@@ -288,9 +292,11 @@ def classify(
     """Apply one classification (0 inspect, 1 batch, 2 defer) to the complaint whose turn it is.
 
     An unrecognised duplicate of a case in hand is closed unless an inspection is ordered, which
-    then only costs a visit. Everything is worked out for the one row, then written into it.
+    then only costs a visit. Any other action leaves the complaint where it is. Everything is
+    worked out for the one row, then written into it.
     """
     row, there_is_one = next_to_classify(office)
+    there_is_one &= action <= 2
     here = _at(row, there_is_one)
     is_new = office.status[row] == INTAKE
     new_case = _at(row, there_is_one & is_new)

@@ -40,7 +40,8 @@ def transition(
     paid = params.worth * action.astype(jnp.float32) * state.level
     reward = jnp.stack([paid, jnp.float32(0.0), jnp.float32(0.0), jnp.float32(0.0)])
     return Transition(
-        state=State(jax.random.uniform(key), state.n_steps + 1),
+        # Who acts today finds less tomorrow: what is decided changes what comes next.
+        state=State(jax.random.uniform(key) / (1.0 + action), state.n_steps + 1),
         reward=reward,
         terminated=jnp.zeros((), bool),
         credit=jnp.zeros(N_STRATA),
@@ -63,6 +64,8 @@ def make_domain(**functions: Any) -> Domain:
         "current_stratum": lambda params, state: jnp.int32(0),
         "need_per_step": lambda params: jnp.ones(N_STRATA),
         "steps_per_day": lambda params: jnp.float32(1.0),
+        "n_waiting": lambda state: jnp.float32(0.0),
+        "capacity_per_step": lambda params: jnp.float32(1.0),
         "example": lambda: Params(jnp.float32(1.0)),
         "estimate": lambda records, calibration, date_to: Params(jnp.float32(1.0)),
         "truth": lambda city, date_from: Params(jnp.float32(1.0)),
@@ -131,6 +134,27 @@ def _more_correct_than_visits(
     return moved._replace(tally=moved.tally._replace(correct=jnp.ones(N_STRATA)))
 
 
+def _leave_the_future_alone(
+    key: jax.Array, params: Params, state: State, action: Any, prices: Any
+) -> Transition:
+    moved = transition(key, params, state, action, prices)
+    return moved._replace(state=moved.state._replace(level=jax.random.uniform(key)))
+
+
+def _lose_a_complaint(
+    key: jax.Array, params: Params, state: State, action: Any, prices: Any
+) -> Transition:
+    moved = transition(key, params, state, action, prices)
+    return moved._replace(tally=moved.tally._replace(complaints=jnp.ones(N_STRATA)))
+
+
+def _visit_too_often(
+    key: jax.Array, params: Params, state: State, action: Any, prices: Any
+) -> Transition:
+    moved = transition(key, params, state, action, prices)
+    return moved._replace(tally=moved.tally._replace(visits=jnp.ones(N_STRATA)))
+
+
 @jax.tree_util.register_pytree_node_class
 class _StaticParams:
     """Params that hide a fresh object in their static part, so that no two are alike."""
@@ -162,6 +186,12 @@ BROKEN: dict[str, tuple[Callable[[], Domain], str]] = {
         lambda: make_domain(transition=_more_correct_than_visits),
         "more correct",
     ),
+    "actions leave the future alone": (
+        lambda: make_domain(transition=_leave_the_future_alone),
+        "leave the future alone",
+    ),
+    "a complaint vanishes": (lambda: make_domain(transition=_lose_a_complaint), "vanish"),
+    "more visits than inspectors": (lambda: make_domain(transition=_visit_too_often), "allows 1"),
     "observes less than it names": (
         lambda: replace(
             make_domain(),

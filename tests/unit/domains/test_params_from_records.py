@@ -129,7 +129,9 @@ def test_heat_params_are_near_the_truth(records: Records, city: Path) -> None:
 
 
 def test_a_casebook_reads_nothing_after_its_last_day(records: Records) -> None:
-    book = casebook.read_casebook(records, "heat", date(2024, 1, 1), date(2024, 3, 1), heat.FLAGS)
+    book = casebook.read_casebook(
+        records, "heat", date(2024, 1, 1), date(2024, 3, 1), heat.COMPLAINT_KINDS.flags
+    )
     assert book.n_days == 60
     assert set(np.unique(book.month)) == {0, 1}
     waits = book.visit_wait[np.isfinite(book.visit_wait)]

@@ -60,9 +60,9 @@ def test_reward_is_the_price_times_relative_need() -> None:
 def test_feature_is_twice_the_own_price_and_hidden_without_a_weight() -> None:
     params = equity_params(NEED)
     state = initial_equity(params, jnp.float32([0.5, 0.0, 0.0, 0.0, -0.5, 0.0]))
-    assert float(DUAL.feature(params, state, jnp.int32(4))) == -1.0
+    assert float(DUAL.features(params, state, jnp.int32(4))[0]) == -1.0
     hidden = params._replace(is_visible=jnp.float32(0.0))
-    assert float(DUAL.feature(hidden, state, jnp.int32(4))) == 0.0
+    assert float(DUAL.features(hidden, state, jnp.int32(4))[0]) == 0.0
 
 
 def test_prices_rest_within_the_target_gap() -> None:

@@ -1,0 +1,315 @@
+"""Params of a stream of visits without access, from records or from a city's truth.
+
+A row is the first visit to a case if nobody opened. Features are as of that visit; nothing that
+happened on or after the last day is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import duckdb
+import jax.numpy as jnp
+import numpy as np
+import pyarrow as pa
+
+from parity311.errors import EstimationError, InputError
+from parity311.mdp import casebook
+from parity311.mdp.contract import N_STRATA
+from parity311.mdp.revisits import DELAYS_DAYS, MAX_REVISITS, RevisitParams
+from parity311.mdp.scores import fit_logistic, predict
+from parity311.mdp.stream import N_LEVELS
+from parity311.mdp.stream_book import HISTORY_DAYS, Office, history_start, read_book
+from parity311.mdp.stream_lifetimes import blend_lifetime
+from parity311.mdp.stream_records import (
+    FEWEST_LOOKED,
+    list_cells,
+    make_params,
+    period_rates,
+    true_reporting,
+    units_by_kind,
+)
+from parity311.records.schema import SEVERITIES
+from parity311.records.store import Records
+
+FEWEST_VISITS = 100
+"""First visits without access below which the stream cannot be estimated (assumed)."""
+
+DENIAL_PRIOR = 20.0
+"""Visits at the city's share without access that are lent to a community board (assumed)."""
+
+DENIAL_EDGES = (0.75, 1.0, 1.25)
+"""Levels of a board's denial rate, against the city's over the same half year."""
+
+N_DENIALS, N_PASTS, N_AGES = 4, 3, 3
+AGE_EDGES_DAYS = (2.0, 10.0)
+"""Edges of the levels of the complaint's age at the visit."""
+
+
+@dataclass(frozen=True)
+class Visits:
+    """First visits without access in a period, (n,) each."""
+
+    complaint_id: np.ndarray
+    visited_at: np.ndarray
+    stratum: np.ndarray
+    kind: np.ndarray
+    season: np.ndarray
+    units: np.ndarray
+    delay_days: np.ndarray
+    """days to the second visit; NaN where there was none"""
+    gets_in: np.ndarray
+    """whether the second visit did"""
+    is_found: np.ndarray
+    n_extra: np.ndarray
+    open_days: np.ndarray
+    dates: tuple[date, date]
+
+
+def split_kind(kinds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Past of the property and age of the complaint, from the last part of kinds (n, 3)."""
+    return kinds[:, 2] // N_AGES, kinds[:, 2] % N_AGES
+
+
+def read_visits(office: Office, records: Records, date_from: date, date_to: date) -> Visits:
+    """Collect the first visits without access made in [date_from, date_to)."""
+    if office.slug not in records.domains:
+        have = ", ".join(records.domains) or "none"
+        raise InputError(
+            f"{records.folder} has no complaints of domain {office.slug!r}; it has: {have}. Build "
+            "or import records of that domain."
+        )
+    rows = records.sql(_visits_query(office, date_from, date_to))
+    if rows.num_rows < FEWEST_VISITS:
+        raise EstimationError(
+            f"{records.folder} has {rows.num_rows} first visits without access of "
+            f"{office.slug!r} from {date_from} to {date_to}; at least {FEWEST_VISITS} are needed, "
+            "give more months."
+        )
+
+    def column(name: str, kind: type = np.float64) -> np.ndarray:
+        return rows[name].to_numpy(zero_copy_only=False).astype(kind)
+
+    denial = np.searchsorted(DENIAL_EDGES, column("denial_ratio"), side="right")
+    age = np.searchsorted(AGE_EDGES_DAYS, column("age_days"), side="right")
+    level = N_LEVELS - 1 - column("code", np.int64)
+    history = column("past", np.int64) * N_AGES + age
+    return Visits(
+        complaint_id=rows["complaint_id"].to_numpy(zero_copy_only=False),
+        visited_at=rows["visited_at"].to_numpy(zero_copy_only=False),
+        stratum=column("stratum", np.int64),
+        kind=(denial * N_LEVELS + level) * office.shape.n_histories + history,
+        season=column("month", np.int64) % 12 // 3,
+        units=column("units"),
+        delay_days=column("delay_days"),
+        gets_in=column("gets_in"),
+        is_found=column("is_found"),
+        n_extra=column("n_reports") - 1.0,
+        open_days=column("open_days"),
+        dates=(date_from, date_to),
+    )
+
+
+def _visits_query(office: Office, date_from: date, date_to: date) -> str:
+    codes = " ".join(f"WHEN '{code}' THEN {i}" for i, code in enumerate(SEVERITIES))
+    day = "86400.0"
+    before = "INTERVAL 1 MICROSECOND PRECEDING"
+    past = f"RANGE BETWEEN INTERVAL {HISTORY_DAYS} DAY PRECEDING AND {before}"
+    return f"""
+WITH own AS (
+  SELECT c.*, COALESCE(c.incident_id, c.complaint_id) AS case_id FROM complaints c
+  WHERE c.domain = '{office.slug}' AND c.received_at < TIMESTAMP '{date_to}'
+), cases AS (
+  SELECT case_id, min(received_at) AS began, count(*) AS n_reports,
+    arg_min(complaint_id, received_at) AS complaint_id, arg_min(tract, received_at) AS tract,
+    arg_min(building_id, received_at) AS building_id, arg_min(severity, received_at) AS severity
+  FROM own GROUP BY case_id
+), firsts AS (
+  SELECT k.*, v.visited_at, v.result, t.community_board, COALESCE(b.units, 1) AS units,
+    CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
+      ELSE {N_STRATA - 1} END AS stratum
+  FROM cases k JOIN visits v ON v.complaint_id = k.complaint_id AND v.attempt = 1
+    LEFT JOIN tracts t ON t.geoid = k.tract LEFT JOIN buildings b ON b.building_id = k.building_id
+  WHERE v.visited_at < TIMESTAMP '{date_to}'
+), known AS (
+  SELECT *, CAST(result = 'no_access' AS INT) AS denied,
+    count(*) OVER board AS n_board,
+    COALESCE(sum(CAST(result = 'no_access' AS INT)) OVER board, 0) AS denied_board,
+    COALESCE(avg(CAST(result = 'no_access' AS INT)) OVER city, 0.3) AS denied_city,
+    count(*) OVER building AS n_building,
+    COALESCE(sum(CAST(result = 'no_access' AS INT)) OVER building, 0) AS denied_building
+  FROM firsts
+  WINDOW board AS (PARTITION BY community_board ORDER BY visited_at {past}),
+    city AS (ORDER BY visited_at {past}),
+    building AS (PARTITION BY building_id ORDER BY visited_at
+      RANGE BETWEEN UNBOUNDED PRECEDING AND {before})
+), seconds AS (
+  SELECT complaint_id, visited_at AS second_at, result AS second_result
+  FROM visits WHERE attempt = 2 AND visited_at < TIMESTAMP '{date_to}'
+)
+SELECT k.complaint_id, k.visited_at, k.stratum, k.units, month(k.visited_at) AS month,
+  CASE k.severity {codes} END AS code, k.n_reports,
+  epoch(k.visited_at - k.began) / {day} AS age_days,
+  (k.denied_board + {DENIAL_PRIOR} * k.denied_city) / (k.n_board + {DENIAL_PRIOR})
+    / greatest(k.denied_city, 1e-6) AS denial_ratio,
+  CASE WHEN k.denied_building > 0 THEN 2 WHEN k.n_building > 0 THEN 1 ELSE 0 END AS past,
+  epoch(s.second_at - k.visited_at) / {day} AS delay_days,
+  CASE WHEN s.second_result <> 'no_access' THEN 1 ELSE 0 END AS gets_in,
+  CASE WHEN s.second_result = 'violation' THEN 1 ELSE 0 END AS is_found,
+  epoch(least(COALESCE(o.closed_at, TIMESTAMP '{date_to}'), TIMESTAMP '{date_to}') - k.began)
+    / {day} AS open_days
+FROM known k LEFT JOIN seconds s USING (complaint_id) LEFT JOIN outcomes o USING (complaint_id)
+WHERE k.result = 'no_access' AND k.visited_at >= TIMESTAMP '{date_from}'
+ORDER BY k.visited_at, k.complaint_id"""
+
+
+def _access_design(kinds: np.ndarray, delay_days: np.ndarray) -> np.ndarray:
+    """What the chance of getting in at a second visit depends on, (n, 3)."""
+    past, _ = split_kind(kinds)
+    return np.column_stack(
+        [kinds[:, 0] / (N_DENIALS - 1), past / (N_PASTS - 1), np.log1p(delay_days) / np.log(31.0)]
+    )
+
+
+def access_again(office: Office, visits: Visits, is_counted: np.ndarray) -> np.ndarray:
+    """Chance that a second visit gets in, by kind and delay (n_kinds, 5), from those counted.
+
+    Logistic in the board's denial rate, the property's past, and the logarithm of the delay.
+    """
+    kinds = office.shape.kinds
+    rows = is_counted & np.isfinite(visits.delay_days)
+    design = _access_design(kinds[visits.kind[rows]], visits.delay_days[rows])
+    beta = fit_logistic(design, visits.gets_in[rows])
+    found = [
+        predict(beta, _access_design(kinds, np.full(len(kinds), delay))) for delay in DELAYS_DAYS
+    ]
+    return np.stack(found, axis=1)
+
+
+def make_revisit_params(
+    office: Office,
+    visits: Visits,
+    *,
+    chance: np.ndarray,
+    again: np.ndarray,
+    lifetime_days: float,
+    returns_per_day: float,
+    reported_share: np.ndarray,
+) -> RevisitParams:
+    """Params of one office."""
+    n_seconds = int(np.isfinite(visits.delay_days).sum())
+    capacity = n_seconds / len(visits.kind)
+    stream = make_params(
+        office,
+        cells=list_cells(office, visits.kind, visits.stratum, visits.season),
+        chance=chance,
+        units=units_by_kind(office, visits.kind, visits.units),
+        season_rates=period_rates(visits.season, visits.dates),
+        lifetime_days=lifetime_days,
+        lead_days=0.0,
+        access=np.full(N_STRATA, float(again.mean())),
+        visits_per_case=capacity,
+        returns_per_day=returns_per_day,
+        reported_share=reported_share,
+    )
+    stream = stream._replace(
+        visits_per_step=jnp.float32(min(capacity, MAX_REVISITS)), crew_per_step=jnp.float32(0.0)
+    )
+    return RevisitParams(stream, jnp.asarray(again, jnp.float32))
+
+
+def estimate_revisits(
+    office: Office,
+    records: Records,
+    calibration: Any,
+    date_to: date,
+    *,
+    date_from: date | None = None,
+) -> RevisitParams:
+    """The office as the agency could know it before `date_to`.
+
+    What was wrong is known only where the second visit got in, corrected for incidents that had
+    ended between the two visits; who never opens is never known.
+    """
+    start = history_start(records, date_from or records.window[0], date_to)
+    visits = read_visits(office, records, start, date_to)
+    looked = visits.gets_in > 0
+    if looked.sum() < FEWEST_LOOKED:
+        raise EstimationError(
+            f"Second visits got in {int(looked.sum())} times in {office.slug!r} from {start} to "
+            f"{date_to} in {records.folder}; at least {FEWEST_LOOKED} are needed, give more months."
+        )
+    details = calibration.estimate.details
+    lifetime = float(details.get("mean_lifetime_days", office.lifetime_days))
+    lifetime = blend_lifetime(read_book(office, records, start, date_to), lifetime)
+    there = np.exp(-np.maximum(visits.delay_days[looked], 0.0) / lifetime)
+    exposure = lifetime * (1.0 - np.exp(-np.maximum(visits.open_days, 0.0) / lifetime))
+    reported = calibration.reported / np.maximum(calibration.denominators, 1e-9)
+    return make_revisit_params(
+        office,
+        visits,
+        chance=_chances(office, visits.kind[looked], visits.is_found[looked], there),
+        again=access_again(office, visits, np.ones(len(visits.kind), bool)),
+        lifetime_days=lifetime,
+        returns_per_day=float(visits.n_extra.sum() / max(exposure.sum(), 1e-9)),
+        reported_share=np.where(calibration.denominators > 0, np.clip(reported, 0.02, 1.0), 1.0),
+    )
+
+
+def _chances(office: Office, kind: np.ndarray, label: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """Chance that a case of each kind is actionable and open at the visit in hand (n_kinds,)."""
+    kinds = office.shape.kinds
+    past, age = split_kind(kinds)
+    parts = np.column_stack([kinds[:, :2], past, age])
+    return casebook.chance_by_kind(
+        kind, label, there, parts, (N_DENIALS, N_LEVELS, N_PASTS, N_AGES)
+    )
+
+
+_TRUE_VISITS = """
+SELECT CAST(i.is_actionable AND i.natural_end_at > k.visited_at AS INT) AS is_actionable,
+  CAST(i.natural_end_at > k.second_at AS INT) AS is_open
+FROM cases k JOIN linked USING (complaint_id) JOIN incidents i USING (true_incident_id)
+ORDER BY place"""
+
+
+def true_revisits(
+    office: Office,
+    records: Records,
+    happened: Any,
+    date_from: date,
+    *,
+    date_to: date | None = None,
+) -> RevisitParams:
+    """The office as it really was in [date_from, date_to).
+
+    `happened` is the truth of a synthetic city; only a domain's `truth` may open it.
+    """
+    last = date_to or records.window[1]
+    visits = read_visits(office, records, date_from, last)
+    delay = np.nan_to_num(visits.delay_days, nan=1e4)
+    second = visits.visited_at + (delay * 86_400e6).astype("timedelta64[us]")
+    connection = duckdb.connect()
+    connection.register("incidents", happened.table("incidents", office.slug))
+    connection.register("linked", happened.table("reports", office.slug))
+    columns = {
+        "complaint_id": visits.complaint_id,
+        "visited_at": visits.visited_at,
+        "second_at": second,
+        "place": np.arange(len(visits.kind)),
+    }
+    connection.register("cases", pa.table(columns))
+    case = connection.sql(_TRUE_VISITS).fetchnumpy()
+    reporting = true_reporting(office, records, happened, last)
+    ones = np.ones(len(visits.kind))
+    return make_revisit_params(
+        office,
+        visits,
+        chance=_chances(office, visits.kind, case["is_actionable"].astype(np.float64), ones),
+        again=access_again(office, visits, case["is_open"] == 1),
+        lifetime_days=reporting.lifetime_days,
+        returns_per_day=reporting.returns_per_day,
+        reported_share=reporting.reported_share,
+    )

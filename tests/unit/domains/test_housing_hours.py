@@ -1,0 +1,81 @@
+"""Housing: categories, the order within them, savings and homes kept."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import jax.numpy as jnp
+import numpy as np
+from tests.unit.domains.backlog_play import (
+    Played,
+    feature_distance,
+    lost_complaints,
+    most_visits,
+    play_constant,
+    saving_errors,
+)
+
+from parity311.domains import get_domain, housing
+from parity311.mdp import backlog as line
+
+
+@cache
+def played() -> Played:
+    return play_constant("housing", housing.example(), 4)
+
+
+def test_complaints_are_conserved_and_inspectors_run_out() -> None:
+    assert lost_complaints(played()) < 1e-2
+    capacity = get_domain("housing").play.capacity_per_step
+    assert capacity is not None
+    assert most_visits(played()) <= float(capacity(housing.example())) + 1e-2
+
+
+def test_what_trains_is_what_is_published() -> None:
+    for part in (0, 1, 3):
+        assert saving_errors(played(), part, "NO_DISPATCH").max() <= 1.0
+
+
+def test_what_is_done_now_changes_what_comes_next() -> None:
+    assert feature_distance(played(), "plumbing", "water_leak") > 5.0
+
+
+def test_only_the_chosen_category_is_served() -> None:
+    params = housing.example()
+    backlog, _ = line.start(params.backlog, jnp.float32(0.5))
+    prices = jnp.zeros(6)
+    chosen = housing.choose_visits(params, backlog, jnp.int32(4), prices, jnp.float32(6.0))
+    by_category = np.asarray(chosen).reshape(12, -1).sum(axis=1)
+    np.testing.assert_allclose(by_category, 6.0 * (np.arange(12) == 4), atol=1e-4)
+    assert (np.asarray(chosen) <= np.asarray(backlog.waiting) + 1e-5).all()
+
+
+def test_the_graver_code_comes_first_and_prices_can_change_that() -> None:
+    params = housing.example()
+    backlog, _ = line.start(params.backlog, jnp.float32(0.5))
+    number = housing.ACTION_NAMES.index
+    today = housing.choose_visits(
+        params, backlog, jnp.int32(number("BALANCED")), jnp.zeros(6), jnp.float32(5.0)
+    )
+    by_code = np.asarray(today).reshape(72, 4, 16).sum(axis=(0, 2))
+    assert by_code[1:].sum() < 1e-4
+    prices = jnp.asarray([1.5, 0.0, 0.0, 0.0, -1.5, 0.0])
+    priced = housing.choose_visits(
+        params, backlog, jnp.int32(number("COVERAGE_PRICED")), prices, jnp.float32(40.0)
+    )
+    by_stratum = np.asarray(priced).reshape(12, 6, -1).sum(axis=(0, 2))
+    assert by_stratum[0] > 3 * by_stratum[4]
+
+
+def test_a_canvass_finds_what_nobody_called_in() -> None:
+    place = played().of("CANVASS")
+    tally = played().tally
+    off_line = tally.visits[place].sum() - tally.outcomes[place, ..., :3].sum()
+    assert off_line > 0.2 * tally.visits[place].sum()
+
+
+def test_features_are_the_papers() -> None:
+    names = get_domain("housing").observation_sets["published"]
+    for wanted in ("close_time", "lag_1h", "rolling_mean_24h", "recurrence_ratio", "hour_sin"):
+        assert wanted in names
+    assert sum(name.startswith("backlog_") for name in names) == 12
