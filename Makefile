@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PIP := $(BIN)/pip --disable-pip-version-check
 ARGS ?=
+PEERS ?= $(basename $(notdir $(wildcard benchmarks/peers/*.txt)))
 .DEFAULT_GOAL := help
 .PHONY: help run test lint docs peers clean
 
@@ -25,8 +26,8 @@ docs: $(VENV)/.dev ## Write the generated parts of README and docs
 	@$(BIN)/python -m docs.generate $(ARGS)
 
 peers: ## Build the environments of the libraries we measure against (several GB)
-	@for file in benchmarks/peers/*.txt; do \
-	  name=$$(basename $$file .txt); home=.venvs/$$name; \
+	@for name in $(PEERS); do \
+	  file=benchmarks/peers/$$name.txt; home=.venvs/$$name; \
 	  if [ $$file -ot $$home/.installed ]; then echo "$$home is there"; continue; fi; \
 	  echo "Building $$home"; \
 	  $(PYTHON) -m venv $$home && $$home/bin/pip install -q -r $$file && touch $$home/.installed || exit 2; \

@@ -18,11 +18,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from parity311.lifecycle.whole_way_report import policy_title
+from docs.audit_figures import audit_block, records_block, shapley_block
+from docs.ceilings import ceilings_block
+from docs.equity_term import equity_block
+from docs.other_seeds import seeds_block
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
-FILES = ("README.md", "docs/reference/command-line.md", "docs/reference/domains.md")
+FILES = (
+    "README.md",
+    "docs/reference/command-line.md",
+    "docs/reference/domains.md",
+    "docs/explanation/equity-term.md",
+    "docs/reference/ceilings.md",
+    "docs/explanation/audit.md",
+    "docs/how-to/use-nyc-open-data.md",
+)
 MARK = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -37,43 +48,6 @@ def run_command(*arguments: str) -> str:
         env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"},
     )
     return "\n".join(line.rstrip() for line in result.stdout.strip().splitlines())
-
-
-def figure(value: dict[str, float] | None, digits: int = 3) -> str:
-    """A figure with its interval, or a dash."""
-    if not value or value["value"] is None:
-        return "–"
-    text = f"{value['value']:,.{digits}f}"
-    if value.get("lower") is None or value.get("upper") is None:
-        return text
-    return f"{text} [{value['lower']:,.{digits}f}, {value['upper']:,.{digits}f}]"
-
-
-SHOWN = ("balanced", "dual_threshold", "dqn", "dqn_equity", "ceiling", "best_known")
-"""Policies of the README's table; the report and the kept file have all of them."""
-
-
-def results_block() -> str:
-    """The comparison of the last kept run, in one table."""
-    kept: dict[str, Any] = json.loads((RESULTS / "run-small.json").read_text())
-    lines = [
-        "| domain, participation, capacity | policy | recall | coverage gap | way to the ceiling |",
-        "| --- | --- | ---: | ---: | ---: |",
-    ]
-    for block in kept["comparisons"]:
-        scenario = f"{block['domain']}, {block['participation']}, {block['capacity']}"
-        for row in block["policies"]:
-            if row["policy"].rsplit("_0.", 1)[0] not in SHOWN:
-                continue
-            cells = (row["recall"], row["coverage_gap"], row["share_of_way"])
-            figures = " | ".join(map(figure, cells))
-            lines.append(f"| {scenario} | {policy_title(row['policy'])} | {figures} |")
-    lines += [
-        "",
-        f"Run `{kept['run']}`, preset {kept['config']['preset']}, seed {kept['config']['seed']}; "
-        "95 % intervals over test episodes.",
-    ]
-    return "\n".join(lines)
 
 
 def command_reference() -> str:
@@ -140,9 +114,14 @@ def run_output_block() -> str:
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "run-output": run_output_block,
-    "results": results_block,
     "commands": command_reference,
     "domains": domain_cards,
+    "other-seeds": seeds_block,
+    "equity-term": equity_block,
+    "ceilings": ceilings_block,
+    "bench-audit": audit_block,
+    "bench-shapley": shapley_block,
+    "bench-records": records_block,
 }
 
 

@@ -16,7 +16,8 @@ import typer
 
 from parity311 import __version__
 from parity311.audit.commands import audit_command
-from parity311.errors import Parity311Error
+from parity311.errors import InputError, Parity311Error
+from parity311.explain.commands import documents_command, explain_command
 from parity311.feeds.commands import fetch_app, records_app
 from parity311.reporting.commands import app as reporting_app
 
@@ -36,6 +37,8 @@ app.add_typer(records_app, name="records")
 app.add_typer(reporting_app, name="reporting")
 app.add_typer(bench_app, name="bench")
 app.command("audit")(audit_command)
+app.command("explain")(explain_command)
+app.command("documents")(documents_command)
 
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same result, byte for byte.")]
@@ -142,13 +145,21 @@ def run_command(
     domains: Annotated[str, typer.Option(help="Domains to take the whole way.")] = "boiler,heat",
     runs: Runs = Path("runs"),
     cities: Annotated[Path, typer.Option(help="Folder that cities are kept in.")] = Path("cities"),
+    records: Annotated[
+        Path | None, typer.Option(help="Imported records to use instead of synthetic cities.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Take domains the whole way: records, correction, learning, comparison, audit, report."""
     from parity311.lifecycle.progress import progress_bars
     from parity311.lifecycle.whole_way import WholeWayConfig, run_whole_way
 
-    config = WholeWayConfig(preset=preset, seed=seed, domains=tuple(domains.split(",")))
+    config = WholeWayConfig(
+        preset=preset,
+        seed=seed,
+        domains=tuple(domains.split(",")),
+        records=str(records) if records else "",
+    )
     with progress_bars() as progress:
         result = run_whole_way(config, runs=runs, cities=cities, progress=progress)
     if as_json:
@@ -157,6 +168,188 @@ def run_command(
     from parity311.lifecycle.printing import print_comparison
 
     print_comparison(result)
+
+
+@app.command("train")
+def train_command(
+    domain: Annotated[str, typer.Argument(help="A domain's name; `parity311 domains` has them.")],
+    agent: Annotated[
+        str, typer.Option(help="dqn, cql, reinforce, hdqn, td, conditioned, bc or bcq.")
+    ] = "dqn",
+    preference: Annotated[
+        str, typer.Option(help="Weights of speed,cost,equity,retention; the domain's if empty.")
+    ] = "",
+    seeds: Annotated[int, typer.Option(help="Agents to train, with seeds 0, 1, 2 …", min=1)] = 1,
+    records: Annotated[
+        Path | None, typer.Option(help="Folder of records to estimate the process from.")
+    ] = None,
+    example: Annotated[bool, typer.Option(help="Train in the domain's small example.")] = False,
+    steps: Annotated[int, typer.Option(help="Steps per environment.", min=1)] = 20_000,
+    out: Annotated[Path, typer.Option(help="Folder for policies and checkpoints.")] = Path(
+        "runs/training"
+    ),
+    resume: Annotated[bool, typer.Option(help="Go on from the folder's checkpoint.")] = False,
+    slice_seconds: Annotated[
+        float, typer.Option(help="Stop after so many seconds, to go on later with --resume.")
+    ] = float("inf"),
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A hyper-parameter, as in discount=0.9; may be repeated."),
+    ] = None,
+    help_settings: Annotated[
+        bool, typer.Option(help="Say what hyper-parameters the agent has, and stop.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Train agents in a domain; policies are saved, and can decide without JAX."""
+    from parity311.agents import AGENTS, explain_settings
+    from parity311.training.train_run import (
+        keep_to_one_thread,
+        parse_preference,
+        parse_settings,
+        run_training,
+    )
+
+    keep_to_one_thread()
+    if help_settings:
+        _print_settings(explain_settings(agent), as_json)
+        return
+    if (records is None) != example:
+        raise InputError(
+            "Say what to train in: --records FOLDER for a process estimated from records, or "
+            "--example for the domain's small one, and not both."
+        )
+    from parity311.domains import get_domain
+    from parity311.training.watching import training_bar
+
+    found = get_domain(domain)
+    weights = parse_preference(preference)
+    decisions = None
+    if agent in AGENTS and AGENTS[agent].needs_log:
+        decisions = _log_todays_rule(domain, records, weights)
+    with training_bar(f"{agent} in {domain}") as progress:
+        summary = run_training(
+            found,
+            agent,
+            out=out,
+            preference=weights,
+            seeds=range(seeds),
+            steps=steps,
+            records=records,
+            decisions=decisions,
+            resume=resume,
+            stop_after_s=slice_seconds,
+            settings=parse_settings(settings or []),
+            progress=progress,
+        )
+    if as_json:
+        print_json(summary)
+    elif summary["is_whole"]:
+        rewards = ", ".join(f"{reward:+.4f}" for reward in summary["reward"])
+        typer.echo(f"{len(summary['policies'])} policies in {out}; reward a step {rewards}")
+    else:
+        typer.echo(f"Stopped at step {summary['steps']:,}; go on with --resume.")
+
+
+def _log_todays_rule(domain: str, records: Path | None, weights: Any) -> Any:
+    """Decisions of today's rule with a little randomness: what an offline agent learns from."""
+    from parity311.adapters.datasets import log_decisions
+    from parity311.adapters.setting import make_setting
+
+    setting = make_setting(domain, records=records, preference=weights)
+    rule = setting.harness.domain.heuristics["balanced"](setting.params, setting.harness)
+    n_episodes = max(20_000 // setting.harness.horizon, 4)
+    return log_decisions(setting, rule, n_episodes=n_episodes)
+
+
+def _print_settings(settings: dict[str, dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json({"settings": settings})
+        return
+    for name, about in settings.items():
+        typer.echo(f"{name} = {about['default']}\n    {about['help']}")
+
+
+@app.command("sweep")
+def sweep_command(
+    domain: Annotated[str, typer.Argument(help="A domain's name.")],
+    agent: Annotated[str, typer.Option(help="dqn, cql, reinforce, hdqn or td.")] = "dqn",
+    preferences: Annotated[int, typer.Option(help="Preferences to train.", min=1)] = 128,
+    seeds: Annotated[int, typer.Option(help="Seeds for each.", min=1)] = 5,
+    steps: Annotated[int, typer.Option(help="Steps per environment.", min=1)] = 20_000,
+    records: Annotated[
+        Path | None, typer.Option(help="Folder of records; the domain's example if not given.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for policies and checkpoints.")] = Path(
+        "runs/sweep"
+    ),
+    chunk: Annotated[
+        int, typer.Option(help="Agents that learn side by side; 0 lets memory and cores decide.")
+    ] = 0,
+    resume: Annotated[bool, typer.Option(help="Go on from the folder's checkpoints.")] = False,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A hyper-parameter, as in discount=0.9.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Train a whole frontier: many preferences, several seeds each, on whatever device is there."""
+    from parity311.training.train_run import keep_to_one_thread, parse_settings
+
+    keep_to_one_thread()
+    from parity311.domains import get_domain
+    from parity311.training.frontier import spread_preferences
+    from parity311.training.sweep import run_sweep
+    from parity311.training.watching import training_bar
+
+    grid = spread_preferences(get_domain(domain).preference, preferences)
+    with training_bar(f"{agent} in {domain}, {len(grid)} × {seeds}") as progress:
+        summary = run_sweep(
+            domain,
+            agent,
+            grid,
+            range(seeds),
+            steps,
+            out=out,
+            records=records,
+            settings=parse_settings(settings or []),
+            chunk=chunk,
+            resume=resume,
+            progress=progress,
+            tell=lambda line: typer.echo(line, err=True),
+        )
+    if as_json:
+        print_json(summary)
+    else:
+        typer.echo(
+            f"{summary['agents']} agents in {out}, {summary['agent_steps_per_s']:,.0f} agent-steps "
+            "a second"
+        )
+
+
+@bench_app.command("train")
+def bench_train_command(
+    steps: Annotated[int, typer.Option(help="Steps each library learns for.", min=500)] = 3000,
+    as_json: Json = False,
+) -> None:
+    """Training speed, against stable-baselines3, d3rlpy and tianshou in their environments."""
+    from parity311.training.benchmark import bench_train
+
+    _print_figures(bench_train(steps), as_json)
+
+
+@bench_app.command("frontier")
+def bench_frontier_command(
+    steps: Annotated[int, typer.Option(help="Updates of every agent.", min=500)] = 10_000,
+    seeds: Annotated[int, typer.Option(help="Seeds of both.", min=1)] = 3,
+    as_json: Json = False,
+) -> None:
+    """One conditioned network for 128 boiler settings, against agents trained one by one."""
+    from parity311.training.train_run import keep_to_one_thread
+
+    keep_to_one_thread()
+    from parity311.training.frontier_benchmark import bench_frontier
+
+    _print_figures(bench_frontier(steps, seeds), as_json)
 
 
 @bench_app.command("records")
@@ -178,12 +371,35 @@ def bench_audit_command(as_json: Json = False) -> None:
     _print_figures(bench_audit(), as_json)
 
 
+@bench_app.command("reporting")
+def bench_reporting_command(
+    incidents: Annotated[int, typer.Option(help="Reported incidents, at most.")] = 1_000_000,
+    as_json: Json = False,
+) -> None:
+    """The default correction for under-reporting: seconds by number of incidents."""
+    from parity311.reporting.benchmark import bench_reporting
+
+    _print_figures(bench_reporting(incidents), as_json)
+
+
 @bench_app.command("shapley")
 def bench_shapley_command(as_json: Json = False) -> None:
     """Exact Shapley values, against shap's exact explainer."""
     from parity311.explain.benchmark import bench_shapley
 
     _print_figures(bench_shapley(), as_json)
+
+
+@bench_app.command("env")
+def bench_env_command(
+    domains: Annotated[str, typer.Option(help="Domains, comma-separated; all if empty.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Environment steps per second: the pure step, and through the adapters."""
+    from parity311.adapters.benchmark import measure_domains
+
+    chosen = tuple(name.strip() for name in domains.split(",") if name.strip())
+    _print_figures({"domains": measure_domains(chosen)}, as_json)
 
 
 def _print_figures(figures: dict[str, Any], as_json: bool) -> None:
@@ -215,7 +431,7 @@ def report_command(
     from parity311.runs.report import render_report
     from parity311.runs.store import open_run
 
-    typer.echo(str(render_report(open_run(run, runs).folder)))
+    typer.echo(str(render_report(open_run(run, runs).path)))
 
 
 def main() -> None:

@@ -25,6 +25,8 @@ class Rollout(NamedTuple):
     truncated: jax.Array
     next_observation: jax.Array
     """(..., n_features) before any reset"""
+    rewards: jax.Array | None = None
+    """(..., 4) the same reward before any weighting: what re-weighting in replay needs"""
 
 
 class Agent(NamedTuple):
@@ -51,3 +53,8 @@ class Agent(NamedTuple):
     """(state) -> policy of every agent, with the agent axis"""
     rollout_length: int
     refresh_every: int
+    learn: Callable[[jax.Array, Any, Rollout], tuple[Any, dict[str, jax.Array]]] | None = None
+    """(key, state, logged transitions (1, agents, batch, ...)) -> (state, figures): learning from
+    decisions that somebody else took; None where an agent must act to learn"""
+    config: Any = None
+    """the settings it was made with"""

@@ -1,4 +1,4 @@
-"""Small networks as plain pytrees, with an agent axis; and the same forward pass in NumPy."""
+"""Small networks as plain pytrees, with an agent axis; `forward` has the same in NumPy."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ from typing import TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from parity311.agents.forward import apply_network_numpy
+
+__all__ = [
+    "Network",
+    "apply_network",
+    "apply_network_numpy",
+    "apply_networks",
+    "init_network",
+    "take_agent",
+]
 
 Network: TypeAlias = dict[str, jax.Array]
 """weight_0, bias_0, weight_1 …: weights (agents, n_in, n_out), biases (agents, n_out)."""
@@ -26,15 +37,49 @@ def init_network(key: jax.Array, n_agents: int, sizes: tuple[int, ...]) -> Netwo
     return network
 
 
-def apply_networks(networks: Network, inputs: jax.Array) -> jax.Array:
-    """Outputs (agents, batch, n_out) of every agent's network on its own inputs."""
+@jax.custom_vjp
+def multiply(inputs: jax.Array, weight: jax.Array) -> jax.Array:
+    """Every agent's inputs (agents, batch, n_in) times its weights, in float32.
+
+    The gradient is written out: the one JAX derives makes the weights' transposed and then turns
+    them round, which on a CPU costs as much as the product itself.
+    """
+    return jnp.einsum("abi,aio->abo", inputs, weight, preferred_element_type=jnp.float32)
+
+
+def _multiply_forward(
+    inputs: jax.Array, weight: jax.Array
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    return multiply(inputs, weight), (inputs, weight)
+
+
+def _multiply_backward(
+    kept: tuple[jax.Array, jax.Array], gradient: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    inputs, weight = kept
+    sent = gradient.astype(inputs.dtype)
+    to_weight = jnp.einsum("abi,abo->aio", inputs, sent, preferred_element_type=jnp.float32)
+    to_inputs = jnp.einsum("abo,aio->abi", sent, weight, preferred_element_type=jnp.float32)
+    return to_inputs.astype(inputs.dtype), to_weight.astype(weight.dtype)
+
+
+multiply.defvjp(_multiply_forward, _multiply_backward)
+
+
+def apply_networks(networks: Network, inputs: jax.Array, dtype: str = "float32") -> jax.Array:
+    """Outputs (agents, batch, n_out) of every agent's network on its own inputs.
+
+    With dtype bfloat16 what passes between layers is half as large; sums are still float32.
+    """
     n_layers = len(networks) // 2
     hidden = inputs
     for layer in range(n_layers):
         weight, bias = networks[f"weight_{layer}"], networks[f"bias_{layer}"]
-        hidden = jnp.einsum("abi,aio->abo", hidden, weight) + bias[:, None, :]
+        if dtype != "float32":
+            hidden, weight = hidden.astype(dtype), weight.astype(dtype)
+        hidden = multiply(hidden, weight) + bias[:, None, :]
         if layer < n_layers - 1:
-            hidden = jax.nn.relu(hidden)
+            hidden = jax.nn.relu(hidden if dtype == "float32" else hidden.astype(dtype))
     return hidden
 
 
@@ -46,17 +91,6 @@ def apply_network(network: Network, inputs: jax.Array) -> jax.Array:
         hidden = hidden @ network[f"weight_{layer}"] + network[f"bias_{layer}"]
         if layer < n_layers - 1:
             hidden = jax.nn.relu(hidden)
-    return hidden
-
-
-def apply_network_numpy(network: dict[str, np.ndarray], inputs: np.ndarray) -> np.ndarray:
-    """The same without JAX, for a server that only decides: inputs (..., n_features)."""
-    n_layers = len(network) // 2
-    hidden = inputs
-    for layer in range(n_layers):
-        hidden = hidden @ network[f"weight_{layer}"] + network[f"bias_{layer}"]
-        if layer < n_layers - 1:
-            hidden = np.maximum(hidden, 0.0)
     return hidden
 
 

@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from parity311.agents.base import Agent
     from parity311.mdp.contract import Domain
+    from parity311.mdp.harness import Harness
+    from parity311.training.checkpoint import Checkpoints
     from parity311.training.loop import Progress, Trained
 
 N_ENVIRONMENTS = 8
 """Episodes an agent plays side by side: one update then sees eight new steps."""
+
+TAKES_AFTER_DQN = ("cql", "bcq", "conditioned")
+"""Agents that use a domain's settings of DQN where it has none of their own; the others share only
+how far ahead they look."""
 
 
 def train(
@@ -24,31 +31,61 @@ def train(
     steps: int,
     *,
     observation_set: str = "",
+    action_set: str = "published",
     n_environments: int = N_ENVIRONMENTS,
     settings: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
+    checkpoints: Checkpoints | None = None,
+    stop_after_s: float = float("inf"),
 ) -> Trained:
     """Train agents of this name in a domain's (estimated) process, with the domain's settings.
 
     Exploration and, where the agent has it, the step size fall over the steps there are;
     ``settings`` override everything.
     """
-    from parity311.agents import agent_config, make_agent
     from parity311.mdp.harness import Harness
     from parity311.training.loop import train_agents
 
-    scheduled = {"epsilon_steps": max(steps // 2, 1), "anneal_steps": steps}
-    chosen = {**scheduled, **domain.agent_settings.get(agent, {}), **(settings or {})}
+    harness = Harness(domain, observation_set=observation_set, action_set=action_set)
     return train_agents(
-        Harness(domain, observation_set=observation_set),
+        harness,
         params,
-        make_agent(agent, agent_config(agent, chosen)),
+        agent_for(harness, agent, steps, settings),
         preferences,
         seeds,
         steps,
         n_environments=n_environments,
         progress=progress,
+        checkpoints=checkpoints,
+        stop_after_s=stop_after_s,
     )
+
+
+def agent_for(
+    harness: Harness, agent: str, steps: int, settings: Mapping[str, Any] | None = None
+) -> Agent:
+    """Agent of this name with a domain's settings, made for this many steps."""
+    from parity311.agents import agent_config, make_agent, setting_names
+
+    domain = harness.domain
+    of_dqn = dict(domain.agent_settings.get("dqn", {}))
+    if agent not in TAKES_AFTER_DQN:
+        of_dqn = {name: value for name, value in of_dqn.items() if name == "discount"}
+    actions = domain.actions_of(harness.action_set)
+    classes = [action.escalates for action in actions]
+    scheduled = {
+        **(of_dqn if agent != "dqn" else {}),
+        "epsilon_steps": max(steps // 2, 1),
+        "anneal_steps": steps,
+        "episode_length": harness.horizon if 0 < harness.horizon <= 400 else 168,
+        "n_coverage_features": len(harness.observation_names) - len(harness.columns),
+        # By default a category is whether anybody is sent.
+        "categories": tuple(int(sends and not all(classes)) for sends in classes),
+    }
+    allowed = setting_names(agent)
+    chosen = {name: value for name, value in scheduled.items() if name in allowed}
+    chosen |= {**domain.agent_settings.get(agent, {}), **(settings or {})}
+    return make_agent(agent, agent_config(agent, chosen))
 
 
 def with_equity(preference: Sequence[float], weight: float) -> tuple[float, ...]:

@@ -6,8 +6,8 @@ it collects `rollout_length` steps, calls `update`, and calls `refresh` between 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,12 +18,13 @@ from jax.tree_util import Partial
 
 from parity311.agents.base import Agent, Rollout
 from parity311.errors import TrainingError
-from parity311.mdp.contract import EQUITY, N_REWARDS, Policy
+from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, N_REWARDS, Policy
 from parity311.mdp.equity import EquityParams
 from parity311.mdp.harness import Harness, Running
+from parity311.training.blocks import Progress, run_blocks
+from parity311.training.checkpoint import Checkpoints, digest_arrays
 
-Progress = Callable[[int, int, dict[str, float]], None]
-"""progress(steps taken, steps in all, figures averaged over agents)"""
+__all__ = ["Carry", "Progress", "Trained", "World", "check_preferences", "train_agents"]
 
 
 class World(NamedTuple):
@@ -63,6 +64,8 @@ class Trained:
     """(agents, 6) coverage prices at the end, averaged over environments"""
     curve: list[dict[str, Any]]
     """figures by block: steps, and (agents,) arrays"""
+    is_whole: bool = True
+    """False where the time was up before the steps were taken"""
 
     @property
     def n_agents(self) -> int:
@@ -89,6 +92,8 @@ def train_agents(
     n_environments: int = 1,
     equity_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
+    checkpoints: Checkpoints | None = None,
+    stop_after_s: float = float("inf"),
 ) -> Trained:
     """Train one agent per preference and seed, side by side.
 
@@ -103,13 +108,18 @@ def train_agents(
     seeds
         Seeds; every preference is trained with each of them.
     steps
-        Updates per agent, rounded up to whole blocks.
+        Steps per environment, rounded up to whole blocks; an agent that learns from rollouts of n
+        steps makes an update every n of them, others at every step.
     n_environments
         Episodes an agent plays side by side; each update follows one step of all of them.
     equity_options
         Settings of the equity term other than the domain's (see `equity_params`).
     progress
         Called after every block.
+    checkpoints
+        Where to keep what is needed to go on after an interruption; nowhere if not given.
+    stop_after_s
+        Stop after the block in which these seconds pass; `Trained.is_whole` is then False.
     """
     weights = check_preferences(preferences)
     if not seeds or steps < 1 or n_environments < 1:
@@ -120,18 +130,24 @@ def train_agents(
     all_weights = np.repeat(weights, len(seeds), axis=0)
     all_seeds = np.tile(np.asarray(seeds), len(weights))
     world = make_world(harness, params, all_weights, equity_options or {})
-    carry = _start(harness, agent, n_environments, world, jnp.asarray(all_seeds, jnp.uint32))
-    n_blocks = -(-steps // agent.refresh_every)
-    curve = []
-    for block in range(n_blocks):
-        carry, figures = _run_block(harness, agent, world, carry)
-        entry = {name: np.asarray(values) for name, values in figures.items()}
-        n_taken = (block + 1) * agent.refresh_every
-        _check_figures(entry, n_taken)
-        curve.append({"steps": n_taken, **entry})
-        if progress is not None:
-            averages = {name: float(values.mean()) for name, values in entry.items()}
-            progress(n_taken, n_blocks * agent.refresh_every, averages)
+    carry = start(harness, agent, n_environments, world, jnp.asarray(all_seeds, jnp.uint32))
+    steps_per_block = agent.refresh_every * agent.rollout_length
+    n_blocks = -(-steps // steps_per_block)
+    carry, curve = run_blocks(
+        partial(_run_block, harness, agent, world),
+        carry,
+        n_blocks=n_blocks,
+        steps_per_block=steps_per_block,
+        identity={
+            **identify(harness, agent, all_weights, all_seeds),
+            "n_environments": n_environments,
+            "equity_options": repr(dict(equity_options or {})),
+            "params": digest_arrays(params),
+        },
+        progress=progress,
+        checkpoints=checkpoints,
+        stop_after_s=stop_after_s,
+    )
     return Trained(
         agent=agent,
         harness=harness,
@@ -140,7 +156,25 @@ def train_agents(
         seeds=all_seeds,
         prices=np.asarray(carry.running.equity.prices.mean(axis=1)),
         curve=curve,
+        is_whole=len(curve) == n_blocks,
     )
+
+
+def identify(
+    harness: Harness, agent: Agent, weights: np.ndarray, seeds: np.ndarray
+) -> dict[str, Any]:
+    """What makes a training this one and no other."""
+    domain = harness.domain
+    shown = {name: value for name, value in vars(harness).items() if name != "domain"}
+    return {
+        "domain": domain.slug,
+        "domain_version": domain.version,
+        "harness": shown,
+        "agent": agent.name,
+        "settings": asdict(agent.config) if agent.config is not None else None,
+        "preferences": weights.tolist(),
+        "seeds": seeds.tolist(),
+    }
 
 
 def check_preferences(preferences: Sequence[Sequence[float]] | np.ndarray) -> np.ndarray:
@@ -158,15 +192,6 @@ def check_preferences(preferences: Sequence[Sequence[float]] | np.ndarray) -> np
     return weights
 
 
-def _check_figures(figures: dict[str, np.ndarray], n_taken: int) -> None:
-    for name, values in figures.items():
-        if not np.isfinite(values).all():
-            raise TrainingError(
-                f"The {name} of agent {int(np.argmin(np.isfinite(values)))} is not a number after "
-                f"{n_taken} steps; check the params, or lower the learning rate."
-            )
-
-
 def make_world(
     harness: Harness, params: Any, weights: np.ndarray, options: Mapping[str, Any]
 ) -> World:
@@ -178,17 +203,34 @@ def make_world(
     return World(params, equity._replace(is_visible=is_visible), jnp.asarray(weights))
 
 
+PRICE_SPREAD = 0.5
+"""Sd of the coverage prices training starts from, a third of their cap. Prices drift slowly, so an
+agent that starts at zero never sees those under which it will work, and guesses there."""
+
+
+def draw_prices(key: jax.Array, equity: EquityParams, n_environments: int) -> jax.Array:
+    """Prices to start from, (agents, environments, 6): centred, zero where equity has no weight."""
+    n_agents = equity.is_visible.shape[0]
+    shape = (n_agents, n_environments, N_KNOWN_STRATA)
+    drawn = PRICE_SPREAD * jax.random.normal(key, shape)
+    cap = equity.price_cap[:, None, None]
+    centred = jnp.clip(drawn - drawn.mean(axis=-1, keepdims=True), -cap, cap)
+    known = centred * equity.is_visible[:, None, None]
+    return jnp.pad(known, ((0, 0), (0, 0), (0, 1)))
+
+
 @partial(jax.jit, static_argnames=("harness", "agent", "n_environments"))
-def _start(
+def start(
     harness: Harness, agent: Agent, n_environments: int, world: World, seeds: jax.Array
 ) -> Carry:
     n_agents = seeds.shape[0]
     keys = jax.vmap(jax.random.key)(seeds)
     folded = jax.vmap(lambda key: jax.random.fold_in(key, 2))(keys)
     key_resets = jax.vmap(lambda key: jax.random.split(key, n_environments))(folded)
-    start_one = jax.vmap(harness.reset, in_axes=(0, None, None))
-    start_all = jax.vmap(start_one, in_axes=(0, None, 0))
-    running, observation = start_all(key_resets, world.params, world.equity)
+    start_one = jax.vmap(harness.reset, in_axes=(0, None, None, 0))
+    start_all = jax.vmap(start_one, in_axes=(0, None, 0, 0))
+    prices = draw_prices(jax.random.fold_in(keys[0], 4), world.equity, n_environments)
+    running, observation = start_all(key_resets, world.params, world.equity, prices)
     key_agent = jax.random.fold_in(keys[0], 1)
     state = agent.init(key_agent, n_agents, n_environments, harness.n_features, harness.n_actions)
     return Carry(state, running, observation, keys, jnp.int32(0))
@@ -231,7 +273,13 @@ def _collect(
         moved = step_all(split[:, 1:], world.params, world.equity, running, action)
         reward = jnp.einsum("aek,ak->ae", moved.reward, world.preferences)
         seen = Rollout(
-            observation, action, reward, moved.terminated, moved.truncated, moved.final_observation
+            observation,
+            action,
+            reward,
+            moved.terminated,
+            moved.truncated,
+            moved.final_observation,
+            moved.reward,
         )
         return (moved.running, moved.observation), seen
 

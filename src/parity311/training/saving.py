@@ -6,18 +6,21 @@ What serves a policy needs neither JAX nor the training code: `LoadedPolicy` dec
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from parity311 import __version__
-from parity311.agents.networks import apply_network_numpy
+from parity311.agents.forward import score_actions_numpy
 from parity311.errors import InputError, RunError, unknown_name
-from parity311.training.loop import Trained
+
+if TYPE_CHECKING:
+    from parity311.training.loop import Trained
 
 FORMAT_VERSION = 1
 WEIGHTS = "policy.safetensors"
@@ -32,24 +35,33 @@ class LoadedPolicy:
     manifest: dict[str, Any]
 
     def values(self, observations: np.ndarray) -> np.ndarray:
-        """Value of every action for observations (..., n_features)."""
+        """How much every action is preferred, for observations (..., n_features)."""
         n_features = len(self.manifest["observation_names"])
         if observations.shape[-1] != n_features:
             raise InputError(
                 f"An observation has {observations.shape[-1]} features; this policy sees "
                 f"{n_features}: {', '.join(self.manifest['observation_names'])}."
             )
-        return apply_network_numpy(self.weights, observations)
+        return score_actions_numpy(self.weights, observations)
 
     def decide(self, observations: np.ndarray) -> np.ndarray:
-        """Action of highest value for observations (..., n_features)."""
+        """Preferred action for observations (..., n_features)."""
         return self.values(observations).argmax(axis=-1)
+
+
+def flatten_weights(weights: Any, prefix: str = "") -> dict[str, np.ndarray]:
+    """A policy's nested arrays by name, parts joined by a slash."""
+    if not isinstance(weights, Mapping):
+        return {prefix: np.asarray(weights, order="C")}
+    found: dict[str, np.ndarray] = {}
+    for name, part in weights.items():
+        found |= flatten_weights(part, f"{prefix}/{name}" if prefix else name)
+    return found
 
 
 def save_policy(folder: Path, trained: Trained, index: int) -> Path:
     """Write one agent of a training; the manifest is written last, and only a whole one counts."""
     harness, domain = trained.harness, trained.harness.domain
-    weights = {name: np.ascontiguousarray(x) for name, x in trained.weights(index).items()}
     manifest = {
         "format_version": FORMAT_VERSION,
         "software_version": __version__,
@@ -58,7 +70,8 @@ def save_policy(folder: Path, trained: Trained, index: int) -> Path:
         "domain_version": domain.version,
         "observation_set": harness.observation_set or domain.default_observation_set,
         "observation_names": list(harness.observation_names),
-        "action_names": [action.name for action in domain.actions],
+        "action_set": harness.action_set,
+        "action_names": [action.name for action in domain.actions_of(harness.action_set)],
         "equity_mode": harness.equity_mode,
         "preference": [float(x) for x in trained.preferences[index]],
         "prices": [float(x) for x in trained.prices[index]],
@@ -66,7 +79,9 @@ def save_policy(folder: Path, trained: Trained, index: int) -> Path:
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        save_file(weights, folder / WEIGHTS)
+        aside = folder / f".{WEIGHTS}.partial"
+        save_file(flatten_weights(trained.weights(index)), aside)
+        aside.replace(folder / WEIGHTS)
         aside = folder / f".{MANIFEST}.partial"
         aside.write_text(json.dumps(manifest, indent=1) + "\n")
         aside.replace(folder / MANIFEST)

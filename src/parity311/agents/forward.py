@@ -1,0 +1,82 @@
+"""What a policy prefers, in NumPy alone: for a server that decides and never learns.
+
+A policy on disk is a flat mapping of arrays. Which arrays it has says what kind it is: a network,
+a table over discretised observations, a hierarchy of two networks, or a network held to the
+actions that were seen in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+Weights = Mapping[str, np.ndarray]
+"""One agent's policy: names of nested parts are joined by a slash."""
+
+NOT_ALLOWED = -1e9
+"""Preference of an action that may not be taken."""
+
+
+def score_actions_numpy(weights: Weights, observations: np.ndarray) -> np.ndarray:
+    """How much each action is preferred, (..., n_actions), for observations (..., n_features)."""
+    seen = np.asarray(observations, np.float32)
+    if "table" in weights:
+        return apply_table_numpy(weights, seen)
+    if "manager/weight_0" in weights:
+        categories = part_of(weights, "manager")
+        return mask_category_numpy(
+            apply_network_numpy(categories, seen),
+            apply_network_numpy(part_of(weights, "worker"), seen),
+            np.asarray(weights["categories"]),
+        )
+    if "behaviour/weight_0" in weights:
+        logits = apply_network_numpy(part_of(weights, "behaviour"), seen)
+        is_supported = logits - logits.max(axis=-1, keepdims=True) >= weights["log_threshold"]
+        values = apply_network_numpy(part_of(weights, "network"), seen)
+        return np.where(is_supported, values, NOT_ALLOWED)
+    return apply_network_numpy(weights, seen)
+
+
+def apply_network_numpy(network: Weights, inputs: np.ndarray) -> np.ndarray:
+    """Outputs (..., n_out) of one agent's network for inputs (..., n_features)."""
+    n_layers = len(network) // 2
+    hidden = inputs
+    for layer in range(n_layers):
+        hidden = hidden @ network[f"weight_{layer}"] + network[f"bias_{layer}"]
+        if layer < n_layers - 1:
+            hidden = np.maximum(hidden, 0.0)
+    return hidden
+
+
+def apply_table_numpy(weights: Weights, observations: np.ndarray) -> np.ndarray:
+    """Row (..., n_actions) of a table that each observation falls into."""
+    table = weights["table"]
+    cells = np.rint(observations / np.float32(weights["bin_width"])).astype(np.int32)
+    # Hashing means to overflow.
+    with np.errstate(over="ignore"):
+        mixed = (cells.astype(np.uint32) * hash_factors(cells.shape[-1])).sum(-1, dtype=np.uint32)
+        mixed = (mixed ^ (mixed >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    mixed = mixed ^ (mixed >> np.uint32(13))
+    return table[mixed % np.uint32(table.shape[0])]
+
+
+def mask_category_numpy(
+    category_values: np.ndarray, action_values: np.ndarray, categories: np.ndarray
+) -> np.ndarray:
+    """Values of the actions (..., n_actions) of the best category; the others are not allowed."""
+    best = category_values.argmax(axis=-1)
+    return np.where(best[..., None] == categories, action_values, NOT_ALLOWED)
+
+
+def hash_factors(n_features: int) -> np.ndarray:
+    """Odd factors (n_features,) that mix the cells of an observation; the same everywhere."""
+    return np.random.default_rng(311).integers(0, 2**31, n_features, np.uint32) * np.uint32(
+        2
+    ) + np.uint32(1)
+
+
+def part_of(weights: Weights, name: str) -> dict[str, np.ndarray]:
+    """One part of a policy: the arrays whose names begin with it, without the prefix."""
+    prefix = f"{name}/"
+    return {key[len(prefix) :]: value for key, value in weights.items() if key.startswith(prefix)}

@@ -1,0 +1,220 @@
+"""Many preferences × seeds: as one program on a GPU, as one process a core on a CPU.
+
+What a sweep needs is known before it starts: every agent's state (networks, moments, replay
+buffer) is counted from its shapes, a quarter is added for what an update works with, and where it
+does not fit into the memory there is, agents are trained in chunks.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from parity311.errors import TrainingError
+
+CPU_CHUNK = 8
+"""Agents that learn side by side on one core: more of them no longer fit into its cache."""
+WORK_SHARE = 0.25
+"""What an update works with (gradients, activations), over the state it works on."""
+MEMORY_SHARE = 0.5
+"""Share of the free memory a sweep may take."""
+
+
+class Plan(NamedTuple):
+    """How a sweep will run."""
+
+    n_agents: int
+    bytes_per_agent: int
+    free_bytes: int
+    chunk: int
+    """agents in a chunk"""
+    n_workers: int
+    """processes side by side"""
+
+    def describe(self) -> str:
+        """One line for the person who waits."""
+        total = self.n_agents * self.bytes_per_agent / 1e9
+        at_once = min(self.chunk * self.n_workers, self.n_agents) * self.bytes_per_agent / 1e9
+        return (
+            f"{self.n_agents} agents of {self.bytes_per_agent / 1e6:.1f} MB, {total:.2f} GB in "
+            f"all; {self.chunk} at a time in {self.n_workers} process(es), {at_once:.2f} GB of "
+            f"{self.free_bytes / 1e9:.1f} GB free"
+        )
+
+
+def bytes_per_agent(harness: Any, params: Any, agent: Any, n_environments: int) -> int:
+    """Memory one more agent takes: its state from its shapes, and a quarter of it to work with."""
+    import jax
+    import jax.numpy as jnp
+
+    from parity311.training.loop import make_world, start
+
+    def size(n_agents: int) -> int:
+        weights = np.full((n_agents, 4), 0.25, np.float32)
+        world = make_world(harness, params, weights, {})
+        shapes = jax.eval_shape(
+            lambda world, seeds: start(harness, agent, n_environments, world, seeds),
+            world,
+            jax.ShapeDtypeStruct((n_agents,), jnp.uint32),
+        )
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
+
+    return int((size(2) - size(1)) * (1.0 + WORK_SHARE))
+
+
+def free_memory() -> int:
+    """Bytes that are free on the device that trains."""
+    import jax
+
+    device = jax.devices()[0]
+    stats = device.memory_stats() if device.platform != "cpu" else None
+    if stats:
+        return int(stats["bytes_limit"] - stats["bytes_in_use"])
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def plan_sweep(
+    harness: Any, params: Any, agent: Any, n_agents: int, n_environments: int, chunk: int = 0
+) -> Plan:
+    """Decide how many agents learn side by side; an error where not even one fits."""
+    import jax
+
+    each = bytes_per_agent(harness, params, agent, n_environments)
+    free = free_memory()
+    is_cpu = jax.devices()[0].platform == "cpu"
+    wanted = chunk or (CPU_CHUNK if is_cpu else n_agents)
+    n_workers = min(os.cpu_count() or 1, -(-n_agents // wanted)) if is_cpu else 1
+    fits = int(MEMORY_SHARE * free / (each * n_workers))
+    if fits < 1:
+        raise TrainingError(
+            f"One agent takes {each / 1e6:.0f} MB and {free / 1e6:.0f} MB are free; choose a "
+            "smaller buffer (--set buffer_size=10000) or network."
+        )
+    return Plan(n_agents, each, free, min(wanted, fits, n_agents), n_workers)
+
+
+def run_sweep(
+    slug: str,
+    agent: str,
+    preferences: np.ndarray,
+    seeds: Sequence[int],
+    steps: int,
+    *,
+    out: Path,
+    records: Path | None = None,
+    settings: dict[str, Any] | None = None,
+    n_environments: int = 8,
+    chunk: int = 0,
+    resume: bool = False,
+    progress: Any = None,
+    tell: Any = None,
+) -> dict[str, Any]:
+    """Train every preference with every seed; each chunk keeps its own checkpoint and policies.
+
+    Chunks are whole preferences, so an agent's result depends on the chunk's size but not on how
+    many processes there are.
+    """
+    from parity311.domains import get_domain
+    from parity311.mdp.harness import Harness
+    from parity311.training import agent_for
+    from parity311.training.bare import write_params
+    from parity311.training.train_run import params_for
+
+    domain = get_domain(slug)
+    harness, params = Harness(domain), params_for(domain, records)
+    made = agent_for(harness, agent, steps, settings)
+    n_agents = len(preferences) * len(seeds)
+    plan = plan_sweep(harness, params, made, n_agents, n_environments, chunk)
+    if tell is not None:
+        tell(plan.describe())
+    write_params(out / "params.safetensors", params)
+    per_chunk = max(plan.chunk // len(seeds), 1)
+    jobs = [
+        {
+            "slug": slug, "agent": agent, "steps": steps, "settings": settings or {},
+            "seeds": list(seeds), "n_environments": n_environments, "resume": resume,
+            "preferences": preferences[at : at + per_chunk].tolist(),
+            "params": str(out / "params.safetensors"), "out": str(out / f"chunk-{at:04d}"),
+        }
+        for at in range(0, len(preferences), per_chunk)
+    ]  # fmt: skip
+    began = time.monotonic()
+    found = _run_jobs(jobs, plan.n_workers, progress)
+    seconds = time.monotonic() - began
+    return {
+        "domain": slug,
+        "agent": agent,
+        "agents": n_agents,
+        "preferences": len(preferences),
+        "seeds": len(seeds),
+        "steps": steps,
+        "seconds": seconds,
+        "agent_steps_per_s": n_agents * steps / seconds,
+        "bytes_per_agent": plan.bytes_per_agent,
+        "chunk": plan.chunk,
+        "n_workers": plan.n_workers,
+        "reward": [one for summary in found for one in summary["reward"]],
+        "out": str(out),
+        "policies": [
+            f"{Path(summary['out']).name}/{name}"
+            for summary in found
+            for name in summary["policies"]
+        ],
+    }
+
+
+def _run_jobs(jobs: list[dict[str, Any]], n_workers: int, progress: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any] | None] = [None] * len(jobs)
+
+    def count(place: int, summary: dict[str, Any]) -> None:
+        found[place] = summary
+        whole = [one for one in found if one is not None]
+        if progress is not None:
+            reward = float(np.mean([np.mean(one["reward"]) for one in whole]))
+            steps = sum(one["agents"] * one["steps"] for one in whole)
+            total = sum(
+                len(job["preferences"]) * len(job["seeds"]) * summary["steps"] for job in jobs
+            )
+            progress(steps, total, {"reward": reward})
+
+    if n_workers == 1:
+        for place, job in enumerate(jobs):
+            count(place, train_chunk(job))
+    else:
+        # Spawned, because a forked JAX hangs; each takes one core.
+        context = multiprocessing.get_context("spawn")
+        os.environ.setdefault("NPROC", "1")
+        with ProcessPoolExecutor(n_workers, mp_context=context) as pool:
+            running = {pool.submit(train_chunk, job): place for place, job in enumerate(jobs)}
+            for future in as_completed(running):
+                count(running[future], future.result())
+    return [one for one in found if one is not None]
+
+
+def train_chunk(job: dict[str, Any]) -> dict[str, Any]:
+    """Train one chunk and write its policies; runs in a process of its own."""
+    from parity311.domains import get_domain
+    from parity311.training import train
+    from parity311.training.bare import read_params
+    from parity311.training.checkpoint import Checkpoints
+    from parity311.training.train_run import write_trained
+
+    domain, out = get_domain(job["slug"]), Path(job["out"])
+    params = read_params(Path(job["params"]), domain.play.example())
+    began = time.monotonic()
+    trained = train(
+        domain, params, job["agent"], job["preferences"], job["seeds"], job["steps"],
+        settings=job["settings"], n_environments=job["n_environments"],
+        checkpoints=Checkpoints(out / "checkpoint", resume=job["resume"]),
+    )  # fmt: skip
+    return write_trained(out, trained, seconds=time.monotonic() - began)

@@ -1,0 +1,168 @@
+"""One training as a user asks for it: params from records or the example, policies on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from parity311.errors import InputError, TrainingError
+
+if TYPE_CHECKING:
+    from parity311.mdp.contract import Domain
+    from parity311.training.blocks import Progress
+    from parity311.training.loop import Trained
+
+SUMMARY = "training.json"
+DEFAULT_STEPS = 20_000
+"""Steps of a training where none are asked for: a minute or two on one core."""
+
+
+def keep_to_one_thread() -> None:
+    """Give JAX one thread, where it has not started yet.
+
+    One agent's products are too small to share: with two threads work only moves between them,
+    and a step takes 1.7 times as long. A sweep uses one process a core instead.
+    """
+    if "jax" not in sys.modules:
+        os.environ.setdefault("NPROC", "1")
+
+
+def params_for(domain: Domain, records: Path | None) -> Any:
+    """Params estimated from a folder of records, or the domain's example where none is given."""
+    if records is None:
+        return domain.play.example()
+    from parity311.records.store import open_records
+    from parity311.reporting.calibration import calibrate
+
+    opened = open_records(records)
+    date_from, date_to = opened.window
+    calibration = calibrate(opened, domain.slug, date_from=date_from, date_to=date_to)
+    return domain.estimate(opened, calibration, date_to)
+
+
+def run_training(
+    domain: Domain,
+    agent: str,
+    *,
+    out: Path,
+    preference: Sequence[float] | None = None,
+    seeds: Sequence[int] = (0,),
+    steps: int = DEFAULT_STEPS,
+    records: Path | None = None,
+    decisions: Any = None,
+    resume: bool = False,
+    stop_after_s: float = float("inf"),
+    settings: Mapping[str, Any] | None = None,
+    observation_set: str = "",
+    action_set: str = "published",
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Train, keep checkpoints, write every agent's policy; what was reached, as plain figures."""
+    from parity311.agents import AGENTS
+    from parity311.mdp.harness import Harness
+    from parity311.training import agent_for, train
+    from parity311.training.checkpoint import Checkpoints
+    from parity311.training.loop import check_preferences
+    from parity311.training.offline import train_offline
+
+    chosen = list(preference if preference is not None else domain.preference)
+    check_preferences([chosen])
+    harness = Harness(domain, observation_set=observation_set, action_set=action_set)
+    # An unknown agent or setting is refused before anything is estimated.
+    made = agent_for(harness, agent, steps, settings)
+    kept = Checkpoints(out / "checkpoint", resume=resume)
+    began = time.monotonic()
+    if AGENTS[agent].needs_log or decisions is not None:
+        if decisions is None:
+            raise InputError(f"Agent {agent!r} learns from logged decisions; give a log.")
+        n_updates = 1 if agent == "bc" else steps
+        trained = train_offline(
+            harness, decisions, made, [chosen], seeds, n_updates,
+            progress=progress, checkpoints=kept, stop_after_s=stop_after_s,
+        )  # fmt: skip
+    else:
+        trained = train(
+            domain, params_for(domain, records), agent, [chosen], seeds, steps,
+            observation_set=observation_set, action_set=action_set, settings=settings,
+            progress=progress, checkpoints=kept, stop_after_s=stop_after_s,
+        )  # fmt: skip
+    return write_trained(out, trained, seconds=time.monotonic() - began)
+
+
+def write_trained(out: Path, trained: Trained, *, seconds: float) -> dict[str, Any]:
+    """Policies of a whole training, its curve, and a summary that is written last."""
+    from parity311.training.saving import save_policy
+
+    summary: dict[str, Any] = {
+        "domain": trained.harness.domain.slug,
+        "agent": trained.agent.name,
+        "agents": trained.n_agents,
+        "steps": trained.curve[-1]["steps"] if trained.curve else 0,
+        "seconds": seconds,
+        "is_whole": trained.is_whole,
+        "reward": [float(x) for x in trained.curve[-1]["reward"]] if trained.curve else [],
+        "preferences": trained.preferences.astype(float).tolist(),
+        "seeds": trained.seeds.astype(int).tolist(),
+        "out": str(out),
+        "policies": [],
+    }
+    if not trained.is_whole:
+        return summary
+    for index in range(trained.n_agents):
+        name = f"policy-{index:04d}"
+        save_policy(out / name, trained, index)
+        summary["policies"].append(name)
+    curve = [
+        {name: np.asarray(values).tolist() for name, values in entry.items()}
+        for entry in trained.curve
+    ]
+    _write_json(out / "curve.json", curve)
+    _write_json(out / SUMMARY, summary)
+    return summary
+
+
+def _write_json(path: Path, value: Any) -> None:
+    aside = path.with_name(f".{path.name}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_text(json.dumps(value, indent=1) + "\n")
+        aside.replace(path)
+    except OSError as error:
+        raise TrainingError(
+            f"Cannot write {path}: {error.strerror or error}; choose a folder you may write to."
+        ) from error
+
+
+def parse_preference(text: str) -> tuple[float, ...] | None:
+    """Weights from 'speed,cost,equity,retention'; None where the text is empty."""
+    if not text.strip():
+        return None
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(
+            f"Preference {text!r} was given; write four weights that sum to 1 (speed, cost, "
+            "equity, retention), for example 0.4,0.4,0.2,0."
+        ) from None
+
+
+def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
+    """Hyper-parameters from 'name=value' texts; a value is JSON, a list becomes a tuple."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, separator, text = pair.partition("=")
+        if not separator:
+            raise InputError(f"Setting {pair!r} was given; write name=value, as in discount=0.9.")
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        found[name] = tuple(value) if isinstance(value, list) else value
+    return found

@@ -1,0 +1,108 @@
+"""Every kind of policy decides the same from disk, in NumPy, in a process without JAX."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.contract.broken.twins import make_domain
+from tests.learning.test_offline_probes import HARNESS as LOGGED
+from tests.learning.test_offline_probes import make_log
+
+from parity311.agents import AGENTS, agent_config, explain_settings, make_agent
+from parity311.agents.forward import hash_factors, score_actions_numpy
+from parity311.agents.tables import row_of
+from parity311.mdp.contract import Action
+from parity311.mdp.harness import Harness
+from parity311.training.loop import Trained, train_agents
+from parity311.training.offline import train_offline
+from parity311.training.saving import load_policy, save_policy
+
+ACTIONS = tuple(Action(name, name != "wait", 1.0) for name in ("wait", "act", "act_more"))
+HARNESS = Harness(replace(make_domain(), actions=ACTIONS))
+NETWORK: dict[str, Any] = {"hidden": (8,), "target_every": 20, "buffer_size": 100}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "dqn": NETWORK,
+    "cql": NETWORK,
+    "hdqn": {**NETWORK, "categories": (0, 1, 1)},
+    "reinforce": {"hidden": (8,), "baseline_hidden": (8,), "episode_length": 5},
+    "td": {"n_rows": 64},
+    "conditioned": NETWORK,
+    "bc": {"n_rows": 64},
+    "bcq": {"hidden": (8,), "target_every": 20},
+}
+
+
+def train(name: str) -> Trained:
+    agent = make_agent(name, agent_config(name, SETTINGS[name]))
+    weights = [[0.5, 0.0, 0.5, 0.0]]
+    if AGENTS[name].needs_log:
+        return train_offline(LOGGED, make_log(), agent, weights, [0], 20)
+    params = HARNESS.domain.play.example()
+    return train_agents(HARNESS, params, agent, weights, [0], 40)
+
+
+@pytest.mark.parametrize("name", sorted(set(AGENTS) - {"conditioned"}))
+def test_numpy_gives_the_same_answer(name: str, tmp_path: Path) -> None:
+    trained = train(name)
+    loaded = load_policy(save_policy(tmp_path, trained, 0))
+    n_features = trained.harness.n_features
+    seen = np.random.default_rng(0).normal(size=(200, n_features)).astype(np.float32)
+    decided = jax.vmap(lambda x: trained.policy(0)(jax.random.key(0), x))(jnp.asarray(seen))
+    np.testing.assert_array_equal(loaded.decide(seen), decided)
+    values = loaded.values(seen)
+    if values.shape[-1] == 2:
+        margins = jax.vmap(lambda x: trained.agent.margin(trained.weights(0), x))(jnp.asarray(seen))
+        np.testing.assert_allclose(values[:, 1] - values[:, 0], margins, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["dqn", "reinforce", "bcq"])
+def test_numpy_values_agree_to_five_digits(name: str, tmp_path: Path) -> None:
+    from parity311.agents.networks import apply_network
+
+    trained = train(name)
+    weights = trained.weights(0)
+    network = weights.get("network", weights)
+    seen = np.random.default_rng(1).normal(size=(50, trained.harness.n_features))
+    in_jax = jax.vmap(lambda x: apply_network(network, x))(jnp.asarray(seen, jnp.float32))
+    loaded = load_policy(save_policy(tmp_path, trained, 0)).values(seen)
+    is_allowed = loaded > -1e8
+    np.testing.assert_allclose(loaded[is_allowed], np.asarray(in_jax)[is_allowed], atol=1e-5)
+
+
+def test_a_server_needs_no_jax(tmp_path: Path) -> None:
+    save_policy(tmp_path, train("hdqn"), 0)
+    program = (
+        "import sys; from pathlib import Path; import numpy as np\n"
+        "from parity311.training.saving import load_policy\n"
+        f"policy = load_policy(Path({str(tmp_path)!r}))\n"
+        "print(policy.decide(np.zeros((3, 2))).shape, 'jax' in sys.modules)"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert finished.stdout.strip() == "(3,) False"
+
+
+def test_rows_of_a_table_are_the_same_in_numpy_and_rarely_shared() -> None:
+    grid = np.stack(np.meshgrid(*[np.linspace(0, 1, 4)] * 4), axis=-1).reshape(-1, 4)
+    n_rows = 65_536
+    rows = np.asarray(row_of(jnp.asarray(grid, jnp.float32), 0.1, n_rows))
+    table = np.arange(n_rows, dtype=np.float32)[:, None]
+    weights = {"table": table, "bin_width": np.float32(0.1)}
+    np.testing.assert_array_equal(score_actions_numpy(weights, grid)[:, 0], rows)
+    assert len(set(rows.tolist())) >= len(grid) - 2
+    assert (hash_factors(5) % 2 == 1).all()
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_setting_has_help(name: str) -> None:
+    for setting, about in explain_settings(name).items():
+        assert len(about["help"]) > 3 or about["help"] == "γ", setting
