@@ -222,8 +222,13 @@ def _hold(harness: Harness, table: Cases | None, contender: Contender) -> Conten
 
 
 def is_exact(harness: Harness) -> bool:
-    """Whether the domain's ceiling is computed; elsewhere the best known stands for it."""
-    return harness.domain.ceiling.startswith("exact")
+    """Whether the domain's ceiling is computed; elsewhere the best known stands for it.
+
+    Value iteration is exact for who sees the whole state, which is the domain's default set.
+    """
+    domain = harness.domain
+    sees_all = harness.observation_set in ("", domain.default_observation_set)
+    return domain.ceiling.startswith("exact") and (domain.play.cases is not None or sees_all)
 
 
 def best_contender(
