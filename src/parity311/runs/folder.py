@@ -103,8 +103,10 @@ def list_runs(root: str | Path = "runs") -> tuple[str, ...]:
     folder = Path(root)
     if not folder.is_dir():
         return ()
-    names = (p.parent.name for p in folder.glob(f"*/{RUN_FILE}"))
-    return tuple(sorted(name for name in names if not name.startswith(".")))
+    found = [path for path in folder.glob(f"*/{RUN_FILE}") if path.parent.name[0] != "."]
+    # An id begins with its second; runs of the same second are told apart by when they ended.
+    found.sort(key=lambda path: (path.parent.name.rsplit("-", 1)[0], path.stat().st_mtime_ns))
+    return tuple(path.parent.name for path in found)
 
 
 def read_run_folder(path: Path) -> Run:

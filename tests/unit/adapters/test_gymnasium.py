@@ -55,7 +55,7 @@ def test_the_checker_rejects_a_shared_observation() -> None:
         check_env(environment, skip_render_check=True)
 
 
-@pytest.mark.parametrize("slug", PLAYABLE)
+@pytest.mark.parametrize("slug", ["boiler", "heat", "snad", "elevator", "electrical_revisit"])
 def test_adapter_and_pure_step_give_the_same_trajectory(slug: str) -> None:
     environment = ComplaintEnvironment(slug, has_vector_reward=True)
     setting = environment.setting

@@ -180,8 +180,18 @@ def test_a_run_that_is_still_being_written_is_left_alone(tmp_path: Path) -> None
         with start_run(tmp_path, "c", CONFIG) as second:
             fill(second)
         assert second.removed == ()
-    assert list_runs(tmp_path) == tuple(sorted((first.id, second.id)))
+    assert sorted(list_runs(tmp_path)) == sorted((first.id, second.id))
     assert len({first.id, second.id}) == 2
+
+
+def test_the_latest_of_several_in_one_second_is_the_last(tmp_path: Path) -> None:
+    made = []
+    for _ in range(6):
+        with start_run(tmp_path, "c", CONFIG) as run:
+            fill(run)
+        made.append(run.id)
+    assert list_runs(tmp_path) == tuple(made)
+    assert open_run("latest", tmp_path).id == made[-1]
 
 
 # A disk that fills up: /dev/full refuses every write as a full disk does.
