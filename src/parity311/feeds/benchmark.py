@@ -72,6 +72,8 @@ def write_rows(path: Path, rows: int, seed: int = 7) -> None:
     """Write a CSV in the shape of the 311 export; same seed, same rows."""
     buildings = max(rows // ROWS_PER_BUILDING, 1)
     with duckdb.connect() as connection:
+        # Its bar would go to standard output, into the middle of JSON.
+        connection.execute("SET enable_progress_bar = false")
         connection.execute(f"SELECT setseed({(seed % 1000) / 1000})")
         connection.execute("SET memory_limit = '2GB'")
         connection.execute("""

@@ -96,6 +96,8 @@ def connect(stage: Path, options: ImportOptions) -> duckdb.DuckDBPyConnection:
     """DuckDB with bounded memory that spills into the folder being written."""
     stage.mkdir(parents=True)
     connection = duckdb.connect()
+    # Its bar would go to standard output, into the middle of JSON.
+    connection.execute("SET enable_progress_bar = false")
     connection.execute(f"SET memory_limit = {quoted(options.memory_limit)}")
     connection.execute(f"SET threads = {int(options.threads)}")
     connection.execute(f"SET temp_directory = {quoted(str(stage / 'spill'))}")

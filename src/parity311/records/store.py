@@ -212,6 +212,8 @@ class Records:
     def connection(self) -> duckdb.DuckDBPyConnection:
         """DuckDB with one view a table; tables split by domain are joined by column name."""
         connection = duckdb.connect()
+        # Its bar would go to standard output, into the middle of JSON.
+        connection.execute("SET enable_progress_bar = false")
         connection.execute("SET preserve_insertion_order = true")
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         connection.execute(f"SET memory_limit = '{min(QUERY_MEMORY_BYTES, physical * 3 // 4)}B'")
