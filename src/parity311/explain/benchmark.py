@@ -42,10 +42,10 @@ def bench_shapley(n_rows: int = N_ROWS, seed: int = 0) -> dict[str, Any]:
 
     Returns
     -------
-    ``ratio`` for complaint states and ``continuous_ratio`` for rows without repeats,
-    ``max_abs_difference`` over both kinds, and for each
-    kind the seconds of both, of the wall clock and of the processor (a busy machine changes the
-    first, not the second), the time to compile, and the ratio in single precision.
+    ``ratio`` for rows without repeats, which is the general case, ``complaint_states_ratio`` for
+    rows that repeat, ``max_abs_difference`` over both kinds, and for each kind the seconds of both,
+    of the wall clock and of the processor (a busy machine changes the first, not the second), the
+    time to compile, and the ratio in single precision.
     """
     try:
         import shap
@@ -61,11 +61,11 @@ def bench_shapley(n_rows: int = N_ROWS, seed: int = 0) -> dict[str, Any]:
         n_timed = n_rows if kind == "complaint_states" else min(n_rows, N_TIMED_CONTINUOUS)
         results[kind] = _compare(shap, network, rows, background, n_timed)
     results["continuous"] |= _floor(n_rows, results["continuous"]["shap_cpu_seconds"])
-    headline = results["complaint_states"]
+    headline = results["continuous"]
     return {
         "ratio": headline["ratio"],
-        "ratio_is_for": "complaint_states",
-        "continuous_ratio": results["continuous"]["ratio"],
+        "ratio_is_for": "continuous",
+        "complaint_states_ratio": results["complaint_states"]["ratio"],
         "max_abs_difference": max(one["max_abs_difference"] for one in results.values()),
         "compile_seconds": headline["compile_seconds"],
         **results,

@@ -13,5 +13,5 @@ def test_the_figures_of_the_benchmark() -> None:
     found = bench_shapley(n_rows=3)
     assert {"ratio", "max_abs_difference", "compile_seconds", "continuous"} <= set(found)
     assert found["max_abs_difference"] < 1e-6
-    assert found["ratio_is_for"] == "complaint_states"
+    assert found["ratio_is_for"] == "continuous"
     assert found["continuous"]["floor_seconds"] > 0
