@@ -15,12 +15,10 @@ import jax
 import numpy as np
 
 from parity311.evaluation import metrics
-from parity311.evaluation.compare import agent_contenders
+from parity311.evaluation.compare import agent_contenders, hold, later_flow
 from parity311.evaluation.rollout import Contender, evaluate
 from parity311.mdp.contract import COVERAGE_FEATURE, EQUITY, Domain
 from parity311.mdp.harness import Harness
-from parity311.mdp.heuristics import Threshold
-from parity311.mdp.rules import hold_to_capacity
 from parity311.training import train
 from parity311.training.loop import Trained
 
@@ -79,8 +77,8 @@ def price_features(
         harness, contenders = _without_equity(
             trained, one, estimated, seeds, n_steps, preference, settings or {}
         )
-        flow = _flow(harness, estimated, true)
-        held = [_hold(harness, flow, contender) for contender in contenders]
+        flow = later_flow(harness, estimated, true)
+        held = [hold(harness, flow, contender) for contender in contenders]
         equity = harness.equity_params(estimated)
         episodes = evaluate(harness, true, held, keys, equity=equity)
         if resampled is None:
@@ -127,19 +125,6 @@ def _without_equity(
         settings=settings,
     )
     return again.harness, agent_contenders(again.harness, [again])
-
-
-def _flow(harness: Harness, estimated: Any, true: Any) -> Any:
-    cases = harness.domain.play.cases
-    if cases is None:
-        return None
-    return cases(true)._replace(capacity_share=cases(estimated).capacity_share)
-
-
-def _hold(harness: Harness, flow: Any, one: Contender) -> Contender:
-    if flow is None or not isinstance(one.policy, Threshold):
-        return one
-    return replace(one, policy=hold_to_capacity(one.policy.margin, flow, harness, one.prices))
 
 
 def _samples(
