@@ -249,7 +249,8 @@ def bars_block() -> list[str]:
         f"sensitivity band that holds the truth). {len(bars) - len(missed)} hold."
     ]
     lines += [
-        f"- Missed: {bar['scenario']}, {bar['lifetime']}: {bar['asked']}, {bar['value']:.3f}."
+        f"- Missed: {bar['scenario']}, {bar['lifetime']}: {bar['asked']}, "
+        + ("none." if bar["value"] is None else f"{bar['value']:.3f}.")
         for bar in missed
     ]
     return lines

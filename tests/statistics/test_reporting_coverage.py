@@ -5,16 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from parity311.errors import EstimationError
+from parity311.reporting import validation
 from parity311.reporting.cases import Case, case_from_scenario
 from parity311.reporting.simulation import make_areas
-from parity311.reporting.validation import Score, Trial, check_bars, score_trials
+from parity311.reporting.validation import Refusal, Score, Trial, check_bars, score_trials
 
 N_AREAS = 600
 
 
 def scores_of(name: str, *trials: Trial, seed: int = 3) -> list[Score]:
     areas = make_areas(N_AREAS, np.random.default_rng(seed))
-    return score_trials(case_from_scenario(name, areas, seed), list(trials), seed)
+    found = score_trials(case_from_scenario(name, areas, seed), list(trials), seed)
+    scores = [row for row in found if isinstance(row, Score)]
+    assert len(scores) == len(trials), found
+    return scores
 
 
 @pytest.mark.parametrize("name", ["service_lags", "sparse"])
@@ -55,6 +60,19 @@ def test_the_bars_notice_what_does_not_hold() -> None:
         Score(**{**vars(row), "bias_by_quintile": (0.2,) * 5, "coverage": 0.7}) for row in good
     ]
     assert not any(bar["holds"] for bar in check_bars(wrong))
+
+
+def test_an_estimator_that_gives_no_estimate_is_named_and_misses_its_bar(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise EstimationError("too few reports")
+
+    monkeypatch.setattr(validation, "estimate", refuse)
+    areas = make_areas(50, np.random.default_rng(0))
+    found = score_trials(case_from_scenario("sparse", areas, 0), [Trial("exposure_rate")], 0)
+    assert [row.reason for row in found if isinstance(row, Refusal)] == ["too few reports"]
+    assert [bar["holds"] for bar in check_bars(found)] == [False]
 
 
 def test_inspections_are_drawn_at_random_from_the_truth() -> None:

@@ -322,7 +322,14 @@ def write_validation(run: RunWriter, result: dict[str, Any]) -> None:
                             table=TableView("scores"),
                         ),
                     ),
-                    notes=tuple(f"{name}: {text}." for name, text in result["scenarios"].items()),
+                    notes=(
+                        *(f"{name}: {text}." for name, text in result["scenarios"].items()),
+                        *(
+                            f"No estimate by {row['estimator']} in {row['scenario']}: "
+                            f"{row['reason']}"
+                            for row in result["refusals"]
+                        ),
+                    ),
                 ),
             ),
         )

@@ -104,11 +104,12 @@ def print_validation(result: dict[str, Any]) -> None:
         "two; cover: share of areas whose 90 % interval holds the truth. With lifetimes estimated "
         f"and tracts inspected, {result['inspections']}."
     )
+    for row in result["refusals"]:
+        console.print(f"No estimate: {row['scenario']}, {row['estimator']}: {row['reason']}")
     for bar in result["bars"]:
         if not bar["holds"]:
-            console.print(
-                f"Missed: {bar['scenario']}, {bar['lifetime']}, {bar['asked']}: {bar['value']:.3f}."
-            )
+            value = "none" if bar["value"] is None else f"{bar['value']:.3f}"
+            console.print(f"Missed: {bar['scenario']}, {bar['lifetime']}, {bar['asked']}: {value}.")
     console.print(f"{sum(bar['holds'] for bar in result['bars'])} of {len(result['bars'])} hold.")
     print_duplicates(console, result["duplicate_detection"])
     console.print(f"Report: {result['report']}", soft_wrap=True)

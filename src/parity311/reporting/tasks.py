@@ -291,7 +291,8 @@ def run_validate(
         run.add_data(city.name, records.fingerprint, is_synthetic=True)
         run.set_seeds(draws=seed)
         result = validate_city(city, domain, scenarios=scenarios, seed=seed)
-        result["estimators"] = [asdict(row) for row in result["estimators"]]
+        for part in ("estimators", "refusals"):
+            result[part] = [asdict(row) for row in result[part]]
         run.add_metrics(result)
         pages.write_validation(run, result)
     return {"run": run.id, "report": str(run.final_path / "report.html"), **result}

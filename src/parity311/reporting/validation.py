@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -77,22 +78,35 @@ class Trial:
     inspections: float = 0.0
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """A trial that gave no estimate, and why."""
+
+    scenario: str
+    estimator: str
+    lifetime: str
+    inspections: float
+    reason: str
+
+
 def validate_city(
     city: Path, domain: str = "heat", *, scenarios: bool = True, seed: int = 0
 ) -> dict[str, Any]:
     """Score every estimator on a city's domain, and the default one on changed assumptions."""
     case = case_from_city(city, domain)
-    rows = score_trials(case, [Trial(name) for name in ESTIMATORS], seed)
-    rows += score_trials(case, [Trial("exposure_rate", "assumed"), *_untold()], seed)
+    told = [Trial(name) for name in ESTIMATORS]
+    found = score_trials(case, [*told, Trial("exposure_rate", "assumed"), *_untold()], seed)
     for name in SCENARIOS if scenarios else ():
-        rows += score_scenario(name, case, seed)
+        found += score_scenario(name, case, seed)
+    rows = [row for row in found if isinstance(row, Score)]
     return {
         "city": str(city),
         "domain": domain,
         "n_cases": case.table.n_incidents,
         "n_true_incidents": int(case.true_incidents.sum()),
         "estimators": rows,
-        "bars": check_bars(rows),
+        "refusals": [row for row in found if isinstance(row, Refusal)],
+        "bars": check_bars(found),
         "scenarios": {CITY: case.origin} | {name: text for name, (_, text) in SCENARIOS.items()},
         "inspections": (
             "random inspection samples are drawn from the truth: the records hold none"
@@ -110,7 +124,7 @@ def _untold() -> list[Trial]:
     ]
 
 
-def score_scenario(name: str, city: Case, seed: int) -> list[Score]:
+def score_scenario(name: str, city: Case, seed: int) -> list[Score | Refusal]:
     """Score the default estimator, and some beside it, on a scenario drawn on a city's tracts."""
     case = case_from_scenario(name, city.areas, seed)
     told = "known" if case.knows_lifetime else "assumed"
@@ -118,16 +132,18 @@ def score_scenario(name: str, city: Case, seed: int) -> list[Score]:
     return score_trials(case, trials, seed)
 
 
-def score_trials(case: Case, trials: list[Trial], seed: int) -> list[Score]:
-    """Run every trial on a case; one that cannot be computed is left out."""
-    rows = []
+def score_trials(case: Case, trials: list[Trial], seed: int) -> list[Score | Refusal]:
+    """Run every trial on a case; one that cannot be computed says why."""
+    rows: list[Score | Refusal] = []
     for trial in trials:
         settings = _settings(case, trial, seed)
         begun = time.perf_counter()
         given = {field: getattr(settings, field) for field in settings.__dataclass_fields__}
         try:
             found = estimate(case.table, case.areas, estimator=trial.estimator, **given)
-        except EstimationError:
+        except EstimationError as error:
+            told = (trial.estimator, trial.lifetime, trial.inspections)
+            rows.append(Refusal(case.name, *told, str(error)))
             continue
         rows.append(score(case, found, trial, settings, time.perf_counter() - begun))
     return rows
@@ -190,11 +206,15 @@ def _low_share(by_quintile: np.ndarray) -> float:
     return float(low / (low + high))
 
 
-def check_bars(rows: list[Score]) -> list[dict[str, Any]]:
+def check_bars(rows: Sequence[Score | Refusal]) -> list[dict[str, Any]]:
     """What is asked of the default estimator, and whether it holds, scenario by scenario."""
     bars = []
     for row in rows:
         if row.estimator != "exposure_rate" or row.lifetime == "assumed":
+            continue
+        told = f"{row.inspections:.0%} inspected" if row.inspections else row.lifetime
+        if isinstance(row, Refusal):
+            bars.append(_bar(row.scenario, told, "an estimate", None, False))
             continue
         worst = max(abs(value) for value in row.bias_by_quintile)
         asked: dict[str, tuple[float, bool]] = {}
@@ -208,9 +228,11 @@ def check_bars(rows: list[Score]) -> list[dict[str, Any]]:
             )
         if row.band_holds_truth is not None:
             asked["sensitivity band holds the truth"] = (worst, row.band_holds_truth)
-        told = f"{row.inspections:.0%} inspected" if row.inspections else row.lifetime
-        bars += [
-            {"scenario": row.scenario, "lifetime": told, "asked": name, "value": value, "holds": ok}
-            for name, (value, ok) in asked.items()
-        ]
+        bars += [_bar(row.scenario, told, name, value, ok) for name, (value, ok) in asked.items()]
     return bars
+
+
+def _bar(
+    scenario: str, lifetime: str, asked: str, value: float | None, holds: bool
+) -> dict[str, Any]:
+    return dict(scenario=scenario, lifetime=lifetime, asked=asked, value=value, holds=holds)
