@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import log_ndtr, ndtri_exp
 
 from parity311.reporting.likelihood import (
     EVEN,
@@ -57,8 +57,9 @@ class Spread:
 
     def draw(self, rng: np.random.Generator, n_draws: int) -> np.ndarray:
         """Draw v, normal where it is not negative."""
-        least = norm.cdf(-self.mean / self.sd)
-        return self.mean + self.sd * norm.ppf(least + (1.0 - least) * rng.random(n_draws))
+        # In logarithms: where the top lies far below 0, the chance above it rounds to nothing.
+        above = log_ndtr(self.mean / self.sd) + np.log1p(-rng.random(n_draws))
+        return self.mean - self.sd * ndtri_exp(above)
 
 
 def spread_mixture(spread: float) -> Mixture:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import gamma
+from scipy.stats import gamma, norm
 
+from parity311.reporting.hierarchy import Spread
 from parity311.reporting.likelihood import (
     CALLBACK,
     CLOSING,
@@ -166,3 +167,13 @@ def test_inspections_are_binomial() -> None:
     assert found.value == pytest.approx(10 * np.log(0.5))
     assert found.gradient.shape == (1, N_PARAMETERS)
     assert found.gradient[0, RATE] == pytest.approx(4 - 5)
+
+
+@pytest.mark.parametrize("mean", [0.5, -1.0, -10.0, -50.0])
+def test_spread_is_drawn_where_no_spread_is_far_likelier(mean: float) -> None:
+    """With the top of the parabola far below 0 the chance above it rounds to nothing."""
+    drawn = Spread(mean, 1.0, np.zeros(1)).draw(np.random.default_rng(0), 4000)
+    assert (drawn >= 0.0).all()
+    # Mean of a normal above 0: mean + sd φ(a)/Φ(a), with the ratio taken in logarithms.
+    ratio = np.exp(norm.logpdf(mean) - norm.logcdf(mean))
+    assert drawn.mean() == pytest.approx(mean + ratio, rel=0.06)
