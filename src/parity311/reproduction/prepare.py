@@ -1,0 +1,293 @@
+"""The first stage: records become params, and the facts of the records that the report needs.
+
+What trains gets its own folder, `learn`, with estimated params only; true params and what the audit
+of the records says go to `score`, which no training ever opens. Everything already there is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parity311.audit.assess import assess_domain, trend_row
+from parity311.audit.cells import read_inputs
+from parity311.audit.spec import AuditSpec
+from parity311.city.build import build_city
+from parity311.domains import all_domains, get_domain
+from parity311.errors import InputError, RecordsError
+from parity311.lifecycle.on_records import split_date
+from parity311.lifecycle.progress import Report as Progress
+from parity311.mdp.contract import STRATUM_NAMES
+from parity311.records.store import Records, open_records
+from parity311.reporting.calibration import calibrate
+from parity311.reproduction.jobs import Budget, make_jobs, write_plan
+from parity311.reproduction.protocols import (
+    EQUITY_DOMAINS,
+    RECORDS_TO,
+    SCENARIOS,
+    TRAIN_FROM,
+    Part,
+    parts_of,
+)
+from parity311.runs.strict_json import write_json
+from parity311.training.bare import write_params
+
+LEARN, SCORE = "learn", "score"
+PARAMS, FACTS = "params", "facts"
+N_TABLE_ROWS = 65_536
+"""Filings an agent learns from, drawn from the table where it is longer: rows are drawn at random
+anyway, and what trains on another machine must fit into 64 MiB."""
+N_AUDIT_DRAWS = 200
+
+
+@dataclass(frozen=True)
+class Where:
+    """The folders of one reproduction."""
+
+    folder: Path
+
+    @property
+    def learn(self) -> Path:
+        """What trains: a plan, estimated params, and later the trained agents."""
+        return self.folder / LEARN
+
+    def estimated(self, scenario: str, part: str) -> Path:
+        """Params from what the agency could see."""
+        return self.learn / PARAMS / f"{scenario}-{part}.safetensors"
+
+    def true(self, scenario: str, part: str, variant: str = "") -> Path:
+        """Params of what really happens."""
+        return self.folder / SCORE / PARAMS / f"{scenario}-{part}{variant}.safetensors"
+
+    def facts(self, scenario: str, domain: str) -> Path:
+        """What the records themselves say of a domain."""
+        return self.folder / SCORE / FACTS / f"{scenario}-{domain}.json"
+
+
+def prepare(
+    folder: Path,
+    domains: Sequence[str],
+    *,
+    preset: str,
+    seed: int,
+    cities: Path,
+    progress: Progress,
+    budget: Budget | None = None,
+) -> dict[str, Any]:
+    """Write everything the other two stages need; what it is about."""
+    where = Where(folder)
+    jobs = make_jobs(domains, preset, seed, budget)
+    sources: dict[str, Any] = {}
+    for scenario in SCENARIOS:
+        parts = [one for slug in domains for one in parts_of(slug) if scenario in one.scenarios]
+        if not parts:
+            continue
+        records = ensure_records(cities, preset, seed, scenario, progress)
+        sources[scenario] = _describe(records)
+        for number, part in enumerate(parts):
+            prepare_part(where, records, scenario, part)
+            progress(f"params ({scenario}): {part.name}", number + 1, number + 1)
+        for slug in dict.fromkeys(part.domain for part in parts):
+            _write_once(where.facts(scenario, slug), partial(read_facts, records, slug))
+        progress(f"facts of the records ({scenario})", 1, 1)
+    write_plan(
+        where.learn,
+        jobs,
+        preset=preset,
+        seed=seed,
+        domains=list(domains),
+        sources=sources,
+        parts=[asdict(part) for slug in domains for part in parts_of(slug)],
+    )
+    return {"folder": str(folder), "jobs": len(jobs), "bytes": folder_bytes(where.learn)}
+
+
+def folder_bytes(folder: Path) -> int:
+    """Size of a folder's files."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def ensure_records(
+    cities: Path, preset: str, seed: int, scenario: str, progress: Progress
+) -> Records:
+    """Open the city of a scenario over the paper's years, building it where it is not there."""
+    participation, capacity = SCENARIOS[scenario]
+    folder = cities / f"{preset}-{seed}-{participation}-{capacity}-{TRAIN_FROM.year}"
+    try:
+        records = open_records(folder)
+    except RecordsError:
+        build_city(
+            tuple(domain.process for domain in all_domains().values()),
+            preset=preset,
+            seed=seed,
+            participation=participation,
+            capacity=capacity,
+            date_from=TRAIN_FROM,
+            date_to=RECORDS_TO,
+            out=folder,
+            overwrite=True,
+            progress=lambda stage, so_far, total: progress(
+                f"city ({participation}, {capacity}): {stage}", so_far, total
+            ),
+        )
+        records = open_records(folder)
+    check_years(records)
+    return records
+
+
+def check_years(records: Records) -> None:
+    """Refuse records that do not reach over the paper's years."""
+    first, last = records.window
+    if first > TRAIN_FROM or last < RECORDS_TO:
+        raise InputError(
+            f"{records.folder} reaches from {first} to {last}; the paper's protocols need "
+            f"{TRAIN_FROM} to {RECORDS_TO}. Build it with --from {TRAIN_FROM} --to {RECORDS_TO}."
+        )
+
+
+def _describe(records: Records) -> dict[str, Any]:
+    manifest = records.manifest
+    names = ("preset", "seed", "participation", "capacity")
+    return {
+        "name": records.folder.name,
+        "fingerprint": records.fingerprint,
+        "date_from": str(records.window[0]),
+        "date_to": str(records.window[1]),
+        **{name: manifest[name] for name in names if name in manifest},
+    }
+
+
+def prepare_part(where: Where, records: Records, scenario: str, part: Part) -> None:
+    """Estimated and true params of one part, where they are not there yet."""
+    domain = get_domain(part.domain)
+    first, last = records.window
+    own = split_date(records, part.domain) if part.split == "share" else None
+    train_to, test_from = own or part.train_to or last, own or part.test_from
+    path = where.estimated(scenario, part.name)
+    if not path.exists():
+        train_from = part.train_from or max(first, TRAIN_FROM)
+        calibration = calibrate(records, part.domain, date_from=train_from, date_to=train_to)
+        found = domain.estimate(records, calibration, train_to, **_learn_options(part))
+        write_params(path, _as_trained(found, part))
+    for variant, options in _score_options(part).items():
+        path = where.true(scenario, part.name, variant)
+        if not path.exists():
+            write_params(path, domain.truth(records.folder, test_from, **options))
+
+
+def _learn_options(part: Part) -> dict[str, Any]:
+    options: dict[str, Any] = {"split": "random"} if part.split == "random" else {}
+    if part.train_from is not None:
+        options["date_from"] = part.train_from
+    return options
+
+
+def _score_options(part: Part) -> dict[str, dict[str, Any]]:
+    """Options of the truth by variant; boilers also with the chances for who sees late fees."""
+    options: dict[str, Any] = {"split": "random"} if part.split == "random" else {}
+    if part.test_to is not None:
+        options["date_to"] = part.test_to
+    found = {"": options}
+    if part.domain == "boiler":
+        found["-fees"] = {**options, "knows_fees": True}
+    return found
+
+
+def _as_trained(params: Any, part: Part) -> Any:
+    """Params as an agent learns in them: a table of bounded length, visits free where unlimited."""
+    if part.domain != "boiler":
+        return params
+    if not part.has_capacity:
+        params = params._replace(visit_price_dollars=params.visit_price_dollars * 0.0)
+    n_rows = int(params.n_rows)
+    if n_rows <= N_TABLE_ROWS:
+        return params
+    rows = np.sort(np.random.default_rng(0).choice(n_rows, N_TABLE_ROWS, replace=False))
+    length = params.stratum.shape[0]
+    return type(params)(
+        *(
+            np.asarray(values)[rows] if np.shape(values)[:1] == (length,) else values
+            for values in params
+        )
+    )._replace(n_rows=np.int32(N_TABLE_ROWS))
+
+
+def read_facts(records: Records, domain: str) -> dict[str, Any]:
+    """What the report needs of the records themselves."""
+    facts: dict[str, Any] = {"n_complaints": _count(records, domain)}
+    facts["dispositions"] = _dispositions(records, domain)
+    if domain in EQUITY_DOMAINS:
+        facts["today"] = audit_today(records, domain)
+        facts["reporting"] = compare_estimators(records, domain)
+    return facts
+
+
+def _count(records: Records, domain: str) -> int:
+    found = records.sql(f"SELECT count(*) AS n FROM complaints WHERE domain = '{domain}'")
+    return int(found["n"][0].as_py())
+
+
+def _dispositions(records: Records, domain: str) -> dict[str, float]:
+    """Share of closed complaints by class of disposition."""
+    found = records.sql(
+        "SELECT disposition_class AS class, count(*) AS n FROM outcomes JOIN complaints USING "
+        f"(complaint_id) WHERE domain = '{domain}' AND closed_at IS NOT NULL GROUP BY 1 ORDER BY 1"
+    )
+    counts = dict(zip(found["class"].to_pylist(), found["n"].to_pylist(), strict=True))
+    total = max(sum(counts.values()), 1)
+    return {str(name): count / total for name, count in counts.items()}
+
+
+def audit_today(records: Records, domain: str) -> dict[str, Any]:
+    """Trends of today's rule across income and race, given severity, over all years on record."""
+    inputs = read_inputs(
+        records, domain, date_from=max(records.window[0], TRAIN_FROM), date_to=records.window[1]
+    )
+    spec = AuditSpec(strata=("income5", "race5"), denominators=("cases",), n_draws=N_AUDIT_DRAWS)
+    audit = assess_domain(inputs, spec)
+    return {
+        "trends": [trend_row(trend) for trend in audit.trends],
+        "rates": [asdict(row) for row in audit.rates],
+    }
+
+
+def compare_estimators(records: Records, domain: str) -> dict[str, Any]:
+    """Complaints and estimated incidents per four weeks by stratum, published estimator first."""
+    found: dict[str, Any] = {"strata": list(STRATUM_NAMES)}
+    for name in ("as_published", "exposure_rate"):
+        made = calibrate(
+            records,
+            domain,
+            date_from=max(records.window[0], TRAIN_FROM),
+            date_to=date(2025, 1, 1),
+            estimator=name,
+        )
+        found[name] = [float(x) for x in made.denominators]
+        found["complaints"] = [float(x) for x in made.complaints]
+    return found
+
+
+def _write_once(path: Path, make: Callable[[], dict[str, Any]]) -> None:
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_name(f".{path.name}.partial")
+        write_json(aside, make())
+        aside.replace(path)
+
+
+def read_facts_file(path: Path) -> dict[str, Any]:
+    """Facts that `prepare` wrote."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path} is missing or not whole ({error}); run `parity311 reproduce --stage prepare` "
+            "again."
+        ) from error
