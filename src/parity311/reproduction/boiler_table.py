@@ -107,7 +107,7 @@ def figures(found: Confusion) -> dict[str, Figure]:
 
 
 def detection_by_ratio(
-    found: Confusion, preferences: np.ndarray, n_seeds: int, ratios: np.ndarray
+    found: Confusion, n_seeds: int, ratios: np.ndarray
 ) -> tuple[np.ndarray, Resamples]:
     """Detection in every resample (1 + B, ratios), averaged over the other settings of the grid.
 
@@ -123,5 +123,4 @@ def detection_by_ratio(
             part = found.take(rows)
             samples.append(ratio_samples(part.caught, part.caught + part.missed, resamples))
         columns.append(np.mean(samples, axis=0))
-    del preferences
     return np.column_stack(columns), resamples

@@ -235,7 +235,7 @@ def reports_per_incident(rate: float, lifetime_days: float) -> float:
 
 
 def _propensity(evidence: Evidence) -> Finding:
-    """Equation 2: ρ = 1 / E[reports per incident]; does it rise with the reporting rate?"""
+    """Equation 2: ρ = 1 / E[reports per incident]; whether it rises with the rate."""
     del evidence
     rates = np.array([0.05, 0.1, 0.2, 0.4, 0.8])
     published = np.array([1.0 / reports_per_incident(rate, 10.0) for rate in rates])
@@ -248,7 +248,7 @@ def _propensity(evidence: Evidence) -> Finding:
 
 
 def _per_step_term(evidence: Evidence) -> Finding:
-    """Equation 9 for one complaint a step: is an escalation in the low stratum rewarded?"""
+    """Equation 9 for one complaint a step: what an escalation in the low stratum earns."""
     del evidence
     need = {"low": 120.0, "high": 80.0}
 

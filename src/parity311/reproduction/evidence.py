@@ -12,11 +12,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from parity311.domains import get_domain
 from parity311.evaluation.comparison_statistics import Resamples, make_resamples
 from parity311.lifecycle.progress import Report as Progress
+from parity311.reproduction.attributions import Weights, weigh_features
 from parity311.reproduction.boiler_table import Confusion, count_confusion
 from parity311.reproduction.jobs import BUDGETS, Job, read_plan
 from parity311.reproduction.prepare import SCORE, Where, read_facts_file
@@ -37,6 +36,7 @@ class Evidence:
     """test episodes; the preset's where 0"""
     _scored: dict[tuple[str, str], Scored] = field(default_factory=dict)
     _trained: dict[str, Trained] = field(default_factory=dict)
+    _weights: dict[tuple[str, str, str], Weights] = field(default_factory=dict)
     _confusions: dict[tuple[str, str], Confusion] = field(default_factory=dict)
 
     @cached_property
@@ -136,6 +136,16 @@ class Evidence:
         n_episodes = scored.arrays["reward"].shape[1]
         return make_resamples(n_seeds, n_episodes, table_factor=scored.table_factor)
 
+    def weights(self, scenario: str, domain: str, label: str) -> Weights:
+        """How much each feature weighs in the agents of one label."""
+        key = (scenario, domain, label)
+        if key not in self._weights:
+            params = self.true(scenario, domain, domain)
+            agents = self.agents(scenario, domain, label)
+            self._weights[key] = weigh_features(agents, params, self.seed)
+            self.progress(f"explained: {domain} {label}", 1, 1)
+        return self._weights[key]
+
     def confusion(self, part: str, label: str) -> Confusion:
         """Counts of the boiler agents of one label; with chances that fit what they see."""
         key = (part, label)
@@ -149,8 +159,3 @@ class Evidence:
     def n_grid_seeds(self) -> int:
         """Seeds of each of the 128 boiler settings."""
         return len(next(job for job in self.jobs if job.label == "grid").seeds)
-
-    def grid_preferences(self) -> np.ndarray:
-        """The 128 settings as preferences."""
-        job = next(job for job in self.jobs if job.label == "grid")
-        return np.asarray(job.preferences)

@@ -21,17 +21,18 @@ from parity311.audit.cells import read_inputs
 from parity311.audit.spec import AuditSpec
 from parity311.city.build import build_city
 from parity311.domains import all_domains, get_domain
-from parity311.errors import InputError, RecordsError
+from parity311.errors import EstimationError, InputError, RecordsError
 from parity311.lifecycle.on_records import split_date
 from parity311.lifecycle.progress import Report as Progress
 from parity311.mdp.contract import STRATUM_NAMES
 from parity311.records.store import Records, open_records
-from parity311.reporting.calibration import calibrate
+from parity311.reporting.calibration import Calibration, calibrate
 from parity311.reproduction.jobs import Budget, make_jobs, write_plan
 from parity311.reproduction.protocols import (
     EQUITY_DOMAINS,
     RECORDS_TO,
     SCENARIOS,
+    TEST_FROM,
     TRAIN_FROM,
     Part,
     parts_of,
@@ -45,6 +46,9 @@ N_TABLE_ROWS = 65_536
 """Filings an agent learns from, drawn from the table where it is longer: rows are drawn at random
 anyway, and what trains on another machine must fit into 64 MiB."""
 N_AUDIT_DRAWS = 200
+RARE = ("snad", "crane")
+"""Domains with some dozen complaints a year in the whole city."""
+RARE_WORDS = "learned from 2020 to 2024, scored in the true process of all years: too few cases"
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,10 @@ class Where:
     def true(self, scenario: str, part: str, variant: str = "") -> Path:
         """Params of what really happens."""
         return self.folder / SCORE / PARAMS / f"{scenario}-{part}{variant}.safetensors"
+
+    def split(self, scenario: str, part: str) -> Path:
+        """How a part was split in the end."""
+        return self.folder / SCORE / FACTS / f"split-{scenario}-{part}.json"
 
     def facts(self, scenario: str, domain: str) -> Path:
         """What the records themselves say of a domain."""
@@ -165,21 +173,42 @@ def _describe(records: Records) -> dict[str, Any]:
 
 
 def prepare_part(where: Where, records: Records, scenario: str, part: Part) -> None:
-    """Estimated and true params of one part, where they are not there yet."""
-    domain = get_domain(part.domain)
-    first, last = records.window
+    """Estimated and true params of one part, where they are not there yet, and how it was split.
+
+    Where a rare domain has too few cases on one side of its split, it is scored in the true process
+    of all years instead; the split that was used is written down last.
+    """
+    path = where.split(scenario, part.name)
+    if path.exists():
+        return
+    last = records.window[1]
     own = split_date(records, part.domain) if part.split == "share" else None
-    train_to, test_from = own or part.train_to or last, own or part.test_from
+    dates = (own or part.train_to or last, own or part.test_from)
+    words = part.words
+    try:
+        _write_params(where, records, scenario, part, *dates)
+    except EstimationError as error:
+        if part.domain not in RARE:
+            raise
+        dates = (TEST_FROM, TRAIN_FROM)
+        _write_params(where, records, scenario, part, *dates)
+        words = f"{RARE_WORDS} ({' '.join(str(error).split())})"
+    split = {"words": words, "train_to": str(dates[0]), "test_from": str(dates[1])}
+    _write_once(path, lambda: split)
+
+
+def _write_params(
+    where: Where, records: Records, scenario: str, part: Part, train_to: date, test_from: date
+) -> None:
+    domain = get_domain(part.domain)
     path = where.estimated(scenario, part.name)
-    if not path.exists():
-        train_from = part.train_from or max(first, TRAIN_FROM)
-        calibration = calibrate(records, part.domain, date_from=train_from, date_to=train_to)
-        found = domain.estimate(records, calibration, train_to, **_learn_options(part))
-        write_params(path, _as_trained(found, part))
+    train_from = part.train_from or max(records.window[0], TRAIN_FROM)
+    calibration = calibrate(records, part.domain, date_from=train_from, date_to=train_to)
+    found = domain.estimate(records, calibration, train_to, **_learn_options(part))
+    write_params(path, _as_trained(found, part))
     for variant, options in _score_options(part).items():
-        path = where.true(scenario, part.name, variant)
-        if not path.exists():
-            write_params(path, domain.truth(records.folder, test_from, **options))
+        true = domain.truth(records.folder, test_from, **options)
+        write_params(where.true(scenario, part.name, variant), true)
 
 
 def _learn_options(part: Part) -> dict[str, Any]:
@@ -266,12 +295,27 @@ def compare_estimators(records: Records, domain: str) -> dict[str, Any]:
             records,
             domain,
             date_from=max(records.window[0], TRAIN_FROM),
-            date_to=date(2025, 1, 1),
+            date_to=TEST_FROM,
             estimator=name,
         )
         found[name] = [float(x) for x in made.denominators]
         found["complaints"] = [float(x) for x in made.complaints]
+        found[f"{name}_contrast"] = _low_against_high(made)
     return found
+
+
+def _low_against_high(made: Calibration) -> list[float]:
+    """Incidents per complaint in quintiles 1-2 less in 4-5: estimate, lower and upper 95 %."""
+
+    def contrast(incidents: np.ndarray) -> np.ndarray:
+        low, high = (
+            incidents[..., group].sum(axis=-1) / made.complaints[group].sum()
+            for group in (slice(0, 2), slice(3, 5))
+        )
+        return low - high
+
+    lower, upper = np.quantile(contrast(made.draws), [0.025, 0.975])
+    return [float(contrast(made.denominators)), float(lower), float(upper)]
 
 
 def _write_once(path: Path, make: Callable[[], dict[str, Any]]) -> None:

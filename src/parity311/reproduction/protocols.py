@@ -6,9 +6,8 @@ scored on. Most domains have one part; boilers have four, complaint triage two.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
-from typing import Any
 
 TRAIN_FROM = date(2020, 1, 1)
 TEST_FROM = date(2025, 1, 1)
@@ -44,7 +43,6 @@ class Part:
     has_capacity: bool = True
     """False where the paper's agents may inspect as much as their reward is worth"""
     scenarios: tuple[str, ...] = ("measured",)
-    options: dict[str, Any] = field(default_factory=dict)
 
 
 CHRONOLOGICAL = "learned from 2020 to 2024, scored on what happens from January 2025 on"

@@ -54,7 +54,7 @@ ELEVATOR_TEXT = {
     "DQN": (-459_119.0, 4_379.0),
     "REINFORCE": (-463_117.0, 10_482.0),
 }
-"""The same policies in the text above the table: mean, and what is given or implied as its error."""
+"""The same policies in the text above the table: mean, and its error as given or implied."""
 ELEVATOR_STEPS = 168
 
 HEAT_REWARD = {"REINFORCE": 8_800.0, "HDQN": 2_100.0, "random": 2_100.0}

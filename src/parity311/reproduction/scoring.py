@@ -33,6 +33,9 @@ from parity311.training.loop import Trained
 
 COUNTS = ("correct", "actionable", "incidents", "reported_actionable", "complaints", "visits")
 STATIC = "static_thresholds"
+ACTION_SETS = {"elevator": "extended"}
+"""Sets in which rules play; the paper's elevator table has rules beyond the four modes. An agent
+of four modes plays its own four in either."""
 
 
 @cache
@@ -123,7 +126,7 @@ def score_part(
 ) -> Scored:
     """Play all rules of a domain and these agents, which see the domain's default features."""
     domain = counting_domain(slug)
-    harness = Harness(domain)
+    harness = Harness(domain, action_set=ACTION_SETS.get(slug, "published"))
     own = [replace(one, harness=harness) for one in trained if not one.harness.observation_set]
     key_settle, key_score = jax.random.split(jax.random.key(seed))
     contenders = rule_contenders(harness, estimated) + agent_contenders(harness, own)
@@ -131,9 +134,8 @@ def score_part(
     contenders.append(replace(dual, name=STATIC))
     flow = later_flow(harness, estimated, true)
     n_settling = CHUNK if flow is None else 8 * CHUNK
-    settled = settle_prices(
-        harness, estimated, contenders, jax.random.split(key_settle, n_settling)
-    )
+    keys_settle = jax.random.split(key_settle, n_settling)
+    settled = settle_prices(harness, estimated, contenders, keys_settle)
     held = [hold_contender(harness, flow, one) for one in settled]
     keys = jax.random.split(key_score, n_episodes)
     equity = harness.equity_params(estimated)
@@ -147,7 +149,11 @@ def score_part(
 
 def _add(found: Scored, trained: Trained, true: Any, keys: jax.Array, equity: Any) -> Scored:
     """Agents that see other features play the same episodes in a program of their own."""
-    harness = Harness(found.domain, observation_set=trained.harness.observation_set)
+    harness = Harness(
+        found.domain,
+        observation_set=trained.harness.observation_set,
+        action_set=ACTION_SETS.get(found.domain.slug, "published"),
+    )
     contenders = agent_contenders(harness, [replace(trained, harness=harness)])
     episodes = evaluate(harness, true, contenders, keys, equity=equity)
     more = _scored(found.domain, contenders, episodes, None)

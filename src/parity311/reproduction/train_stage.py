@@ -31,6 +31,7 @@ PARAMS, TRAINED, CHECKPOINTS = "params", "trained", "checkpoints"
 LEAST_SLICE_S = 20.0
 """A job is not started with less: compiling it would take longer."""
 
+Work = tuple["Job", Path, Path, Path]
 Tell = Callable[[dict[str, Any]], None]
 
 
@@ -54,10 +55,10 @@ def run_stage(
     deadline = time.monotonic() + slice_s
     chosen = [job for job in jobs if fnmatch(job.name, only) and not fnmatch(job.name, skip)]
     left = [job for job in chosen if not is_trained(job, folder, target)]
-    works = [(job, folder, target, kept) for job in left]
+    works: list[Work] = [(job, folder, target, kept) for job in left]
     if n_workers == 1:
         for work in works:
-            _report(tell, train_job(*work, deadline - time.monotonic()))
+            _report(tell, _train_until(*work, deadline))
     else:
         _run_side_by_side(works, n_workers, deadline, tell)
     missing = [job.name for job in chosen if not is_trained(job, folder, target)]
@@ -95,7 +96,7 @@ def train_job(
         return {"job": job.name, "is_whole": False, "seconds": 0.0}
     domain = get_domain(job.domain)
     params = read_params(folder / PARAMS / job.params_file, domain.play.example())
-    began = time.monotonic()
+    began, cpu_began = time.monotonic(), time.process_time()
     own = checkpoints / job.file.removesuffix(".safetensors")
     trained = train(
         domain, params, job.agent, job.preferences, job.seeds, job.steps,
@@ -114,10 +115,13 @@ def train_job(
         "agents": trained.n_agents,
         "steps": trained.curve[-1]["steps"] if trained.curve else 0,
         "seconds": round(taken, 1),
+        "cpu_seconds": round(time.process_time() - cpu_began, 1),
     }
 
 
-def _run_side_by_side(works: list[Any], n_workers: int, deadline: float, tell: Tell | None) -> None:
+def _run_side_by_side(
+    works: list[Work], n_workers: int, deadline: float, tell: Tell | None
+) -> None:
     """One process a core: one agent's products are too small to share."""
     # Spawned, because a forked JAX hangs; each takes one core.
     context = multiprocessing.get_context("spawn")

@@ -5,6 +5,7 @@ One rule for each kind of claim, stated in `RULES` and printed with the report:
 sign       a difference is claimed to lie on one side of zero;
 bound      a figure is claimed to lie below (or above) a limit;
 magnitude  a figure is claimed to have a value;
+count      something is claimed to be there, in each of several runs;
 arithmetic a published figure follows from other published figures, or contradicts them.
 
 An interval that decides nothing is said to decide nothing: a claim is not refuted by noise.
@@ -13,6 +14,7 @@ An interval that decides nothing is said to decide nothing: a claim is not refut
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 HOLDS = "holds"
@@ -31,6 +33,8 @@ RULES = {
     "published value (or touches the published range), does not hold otherwise",
     "arithmetic": "holds where the published figures agree within their rounding, contradicts "
     "itself where they do not",
+    "count": "holds where what is claimed is found in every run (or, where it is said of several "
+    "domains, with an interval clear of zero on each side), does not hold where it is in none",
     "untested": "there is nothing here to test it with; the reason is given",
 }
 """The rule of every kind of claim, in words."""
@@ -114,6 +118,28 @@ def decide_same(first: frozenset[str], second: frozenset[str]) -> Decision:
         return Decision(HOLDS, "both places name the same")
     odd = ", ".join(sorted(first ^ second))
     return Decision(CONTRADICTS, f"only one of the two places names {odd}")
+
+
+def decide_count(n_found: int, n_runs: int) -> Decision:
+    """Judge something that is there or not in each of several runs."""
+    if n_runs == 0:
+        return Decision(UNTESTED, "there is no run to look at")
+    if n_found == n_runs:
+        return Decision(HOLDS, f"found in all {n_runs}")
+    if n_found == 0:
+        return Decision(FAILS, f"found in none of {n_runs}")
+    return Decision(UNTESTED, f"found in {n_found} of {n_runs}: the runs disagree")
+
+
+def decide_all(decisions: Sequence[Decision]) -> Decision:
+    """Judge a claim of several parts: it holds if all do, and fails with any."""
+    for verdict in (FAILS, CONTRADICTS, UNTESTED):
+        for one in decisions:
+            if one.verdict == verdict:
+                return one
+    if not decisions:
+        return Decision(UNTESTED, "there is nothing to decide by")
+    return Decision(HOLDS, decisions[0].reason)
 
 
 def untested(reason: str) -> Decision:
