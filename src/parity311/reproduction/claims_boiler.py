@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parity311.evaluation.comparison_statistics import make_resamples, ratio_samples
+from parity311.evaluation.comparison_statistics import Resamples, make_resamples, ratio_samples
 from parity311.reproduction import published as paper
 from parity311.reproduction.boiler_table import (
     N_BLOCKS,
@@ -98,7 +98,7 @@ def _row(agent: str, part: str, features: str):
 def _difference(part: str, top, bottom):
     """Samples of DQN less REINFORCE in a ratio of counts, paired by seed and by filing."""
 
-    def make(evidence: Evidence) -> tuple[np.ndarray, object]:
+    def make(evidence: Evidence) -> tuple[np.ndarray, Resamples]:
         first, second = (
             evidence.confusion(part, f"{agent}_published") for agent in ("dqn", "reinforce")
         )
@@ -115,7 +115,7 @@ def _n_defects(found: Confusion) -> np.ndarray:
 
 def _recall_lead(evidence: Evidence) -> Finding:
     samples, resamples = _difference("boiler_random", lambda one: one.caught, _n_defects)(evidence)
-    figure = resamples.figure(samples)  # type: ignore[attr-defined]
+    figure = resamples.figure(samples)
     ours = percent(figure, signed=True)
     return Finding(ours, decide_magnitude(ours, 0.042, tolerance=TOLERANCE))
 
@@ -124,7 +124,7 @@ def _reward_lead(part: str):
     def test(evidence: Evidence) -> Finding:
         make = _difference(part, lambda one: one.dollars, lambda one: one.n_filings)
         samples, resamples = make(evidence)
-        figure = resamples.figure(samples)  # type: ignore[attr-defined]
+        figure = resamples.figure(samples)
         words = f"${figure.value:+.2f} a filing (${figure.lower:+.2f} to ${figure.upper:+.2f})"
         ours = Measured(figure.value, figure.lower, figure.upper, words)
         return Finding(ours, decide_sign(ours, +1, margin=0.1))
@@ -154,7 +154,7 @@ def _fees(evidence: Evidence) -> Finding:
     return Finding(ours, decide_sign(ours, -1, margin=0.005))
 
 
-def grid_detection(evidence: Evidence) -> tuple[np.ndarray, object]:
+def grid_detection(evidence: Evidence) -> tuple[np.ndarray, Resamples]:
     """Detection in every resample by miss ratio, (1 + B, 8)."""
     ratios = np.repeat(MISS_RATIOS, len(VISIT_FACTORS) * len(EQUITY_WEIGHTS))
     found = evidence.confusion("boiler_random", "grid")
@@ -165,7 +165,7 @@ def _grid_value(ratio: float):
     def test(evidence: Evidence) -> Finding:
         samples, resamples = grid_detection(evidence)
         column = samples[:, MISS_RATIOS.index(ratio)]
-        ours = percent(resamples.figure(column))  # type: ignore[attr-defined]
+        ours = percent(resamples.figure(column))
         return Finding(ours, decide_magnitude(ours, paper.GRID_DETECTION[ratio], tolerance=0.03))
 
     return test
@@ -173,11 +173,11 @@ def _grid_value(ratio: float):
 
 def _grid_rises(evidence: Evidence) -> Finding:
     samples, resamples = grid_detection(evidence)
-    steps = [resamples.figure(one) for one in np.diff(samples, axis=1).T]  # type: ignore[attr-defined]
+    steps = [resamples.figure(one) for one in np.diff(samples, axis=1).T]
     words = ", ".join(
         f"{value:.3f} at {ratio:g}" for ratio, value in zip(MISS_RATIOS, samples[0], strict=True)
     )
-    whole = resamples.figure(samples[:, -1] - samples[:, 0])  # type: ignore[attr-defined]
+    whole = resamples.figure(samples[:, -1] - samples[:, 0])
     ours = Measured(whole.value, whole.lower, whole.upper, words)
     if any(step.upper < 0 for step in steps) or whole.upper <= 0:
         return Finding(ours, Decision(FAILS, "detection falls between two ratios"))

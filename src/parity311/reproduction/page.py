@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, Literal
 
 from parity311.reproduction import published as paper
 from parity311.reproduction.claims_boiler import grid_detection
@@ -40,7 +40,12 @@ MEANINGS = {
     UNTESTED: "these runs cannot tell, or nothing here could",
     CONTRADICTS: "the paper's own figures do not fit together",
 }
-TONES = {HOLDS: "good", FAILS: "bad", UNTESTED: "unsure", CONTRADICTS: "bad"}
+TONES: dict[str, Literal["good", "bad", "unsure"]] = {
+    HOLDS: "good",
+    FAILS: "bad",
+    UNTESTED: "unsure",
+    CONTRADICTS: "bad",
+}
 
 
 def write_page(run: RunWriter, evidence: Evidence, rows: list[dict[str, Any]]) -> None:
@@ -200,7 +205,7 @@ def _differences(run: RunWriter, own: list[dict[str, Any]]) -> tuple[Picture, ..
             "Left of the line a learned policy makes fewer mistakes.", zero,
         ),
         *_interval_picture(
-            run, "leads", own, {"lead_": "claimed leader"}, "The agent said to lead, less its rival"[:38],
+            run, "leads", own, {"lead_": "claimed leader"}, "The claimed leader, less the other",
             Axis("share of today's reward", "percent"),
             "Right of the line the paper's leader leads here too.", Reference(0.0, "equal"),
         ),
@@ -306,8 +311,8 @@ def _rules(run: RunWriter) -> Section:
         heading="How verdicts are reached",
         text=(
             "By code, from the published figure, ours, and its interval. Intervals are 95 %, from "
-            "a bootstrap over training seeds and paired test episodes, around the interquartile mean "
-            "over seeds; they take the city as given.",
+            "a bootstrap over training seeds and paired test episodes, around the interquartile "
+            "mean over seeds; they take the city as given.",
         ),
         tables=(TableView("rules"),),
     )

@@ -32,9 +32,8 @@ def write_reproduction(
     about = {**evidence.about, "n_jobs": len(evidence.jobs)}
     config = {name: about[name] for name in ("preset", "seed", "domains", "n_jobs")}
     with start_run(runs, "reproduce", config) as run:
-        run.set_seeds(
-            city=evidence.seed, agents=sorted({s for j in evidence.jobs for s in j.seeds})
-        )
+        seeds = sorted({seed for job in evidence.jobs for seed in job.seeds})
+        run.set_seeds(city=evidence.seed, agents=seeds)
         add_sources(run, evidence)
         with run.stage("claims"):
             rows = [judge(claim, evidence) for claim in all_claims()]
@@ -91,6 +90,6 @@ def flat_row(row: dict[str, Any]) -> dict[str, Any]:
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
     """Write the claims for a spreadsheet."""
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(flat_row(row) for row in rows)
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        writer.writerows(list(flat_row(row).values()) for row in rows)
