@@ -17,9 +17,10 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from fnmatch import fnmatch
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ PARAMS, TRAINED, CHECKPOINTS = "params", "trained", "checkpoints"
 LEAST_SLICE_S = 20.0
 """A job is not started with less: compiling it would take longer."""
 
-Work = tuple["Job", Path, Path, Path]
+Work = tuple[list["Job"], Path, Path, Path]
 Tell = Callable[[dict[str, Any]], None]
 
 
@@ -55,15 +56,16 @@ def run_stage(
     deadline = time.monotonic() + slice_s
     chosen = [job for job in jobs if fnmatch(job.name, only) and not fnmatch(job.name, skip)]
     left = [job for job in chosen if not is_trained(job, folder, target)]
-    works: list[Work] = [(job, folder, target, kept) for job in left]
+    # One program serves the same agent in both scenarios: they follow each other in one process.
+    groups = groupby(left, key=lambda job: (job.domain, job.agent, job.label))
+    works: list[Work] = [(list(jobs), folder, target, kept) for _, jobs in groups]
     if n_workers == 1:
         for work in works:
-            _report(tell, _train_until(*work, deadline))
+            for told in train_jobs(*work, deadline):
+                _report(tell, told)
     else:
         _run_side_by_side(works, n_workers, deadline, tell)
     missing = [job.name for job in chosen if not is_trained(job, folder, target)]
-    if not missing:
-        shutil.rmtree(kept, ignore_errors=True)
     return {"jobs": len(chosen), "trained": len(chosen) - len(missing), "missing": missing}
 
 
@@ -73,13 +75,17 @@ def is_trained(job: Job, folder: Path, target: Path) -> bool:
 
     kept = [read_about(place / job.file) for place in dict.fromkeys((target, folder / TRAINED))]
     own = _digest(folder, job)
-    return any(about is not None and about.get("params") == own for about in kept)
+    return any(about is not None and about.get("identity") == own for about in kept)
 
 
 def _digest(folder: Path, job: Job) -> str:
+    """What makes a job this one: its params and everything it was asked to do."""
     import hashlib
+    from dataclasses import asdict
 
-    return hashlib.sha256((folder / PARAMS / job.params_file).read_bytes()).hexdigest()[:16]
+    digest = hashlib.sha256((folder / PARAMS / job.params_file).read_bytes())
+    digest.update(json.dumps(asdict(job), sort_keys=True).encode())
+    return digest.hexdigest()[:16]
 
 
 def train_job(
@@ -106,7 +112,7 @@ def train_job(
     )  # fmt: skip
     taken = time.monotonic() - began
     if trained.is_whole:
-        about = {"seconds": taken, "params": _digest(folder, job)}
+        about = {"seconds": taken, "identity": _digest(folder, job)}
         write_trained(target / job.file, trained, job, **about)
         shutil.rmtree(own, ignore_errors=True)
     return {
@@ -128,18 +134,27 @@ def _run_side_by_side(
     os.environ.setdefault("NPROC", "1")
     with ProcessPoolExecutor(n_workers, mp_context=context) as pool:
         # The clock is the machine's, so a deadline means the same in every process.
-        running = [pool.submit(_train_until, *work, deadline) for work in works]
+        running = [pool.submit(_train_apart, *work, deadline) for work in works]
         for future in as_completed(running):
-            _report(tell, future.result())
+            for told in future.result():
+                _report(tell, told)
 
 
-def _train_until(
-    job: Job, folder: Path, target: Path, checkpoints: Path, deadline: float
-) -> dict[str, Any]:
+def _train_apart(
+    jobs: list[Job], folder: Path, target: Path, checkpoints: Path, deadline: float
+) -> list[dict[str, Any]]:
     from parity311.training.bare import allow_absent
 
     allow_absent()
-    return train_job(job, folder, target, checkpoints, deadline - time.monotonic())
+    return list(train_jobs(jobs, folder, target, checkpoints, deadline))
+
+
+def train_jobs(
+    jobs: list[Job], folder: Path, target: Path, checkpoints: Path, deadline: float
+) -> Iterator[dict[str, Any]]:
+    """Train jobs one after the other until the deadline of the monotonic clock."""
+    for job in jobs:
+        yield train_job(job, folder, target, checkpoints, deadline - time.monotonic())
 
 
 def _report(tell: Tell | None, told: dict[str, Any]) -> None:
