@@ -68,9 +68,7 @@ def never_fails_sign(ours: Measured, claimed: int, margin: float = 0.0) -> Decis
     return found if found.verdict == HOLDS else Decision(UNTESTED, "")
 
 
-def point_bound(
-    ours: Measured, at_most: float = math.inf, at_least: float = -math.inf
-) -> Decision:
+def point_bound(ours: Measured, at_most: float = math.inf, at_least: float = -math.inf) -> Decision:
     """Broken twin: a point within the limit is enough."""
     return Decision(HOLDS if at_least <= ours.value <= at_most else FAILS, "")
 
