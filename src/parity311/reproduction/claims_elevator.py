@@ -9,9 +9,16 @@ from parity311.evaluation.comparison_statistics import compare_runs, mean_sample
 from parity311.reproduction import published as paper
 from parity311.reproduction import samples
 from parity311.reproduction.claims import Claim, Finding
-from parity311.reproduction.verdicts import Measured, decide_all, decide_magnitude, decide_sign
+from parity311.reproduction.verdicts import (
+    Decision,
+    Measured,
+    decide_all,
+    decide_magnitude,
+    decide_sign,
+)
 
 if TYPE_CHECKING:
+    from parity311.evaluation.metrics import Figure
     from parity311.reproduction.evidence import Evidence
 
 AREA = "Elevators"
@@ -51,34 +58,33 @@ def _row(row: str):
         points = UNITS[0] * mean_samples(scored.arrays["speed"][scored.rows(name)], resamples)
         today = UNITS[0] * mean_samples(scored.arrays["speed"][scored.rows("balanced")], resamples)
         late, severe = (
-            mean_samples(scored.outcome(what, name), resamples)[0] / scored.n_steps
+            mean_samples(scored.outcome(what, name), resamples) / scored.n_steps
             for what in ("A30", "S")
         )
         visits, correct = scored.total("visits", name), scored.total("correct", name)
         acted = ratio_samples(correct, visits, resamples)[0] if visits.any() else 0.0
         figure = resamples.figure(points / today)
         words = (
-            f"reward {points[0]:,.0f}, A30 {late:,.1f}, S {severe:,.1f}, Act. {acted:.2f}; "
+            f"reward {points[0]:,.0f}, A30 {late[0]:,.1f}, S {severe[0]:,.1f}, Act. {acted:.2f}; "
             f"{figure.value:.3f} of BALANCED's ({figure.lower:.3f} to {figure.upper:.3f})"
         )
         ours = Measured(figure.value, figure.lower, figure.upper, words)
         published = paper.ELEVATOR_TABLE[row][0] / paper.ELEVATOR_TABLE["BALANCED"][0]
         if row == "BALANCED":
-            return Finding(ours, _size(late, severe))
+            return Finding(ours, _make_up(resamples.figure(late / severe)))
         return Finding(ours, decide_magnitude(ours, published, tolerance=TOLERANCE))
 
     return test
 
 
-def _size(late: float, severe: float):
+def _make_up(ratio: Figure) -> Decision:
     """BALANCED is its own yardstick, so what is judged is its backlog's make-up: A30 over S."""
-    published = paper.ELEVATOR_TABLE["BALANCED"]
-    assert published[1] is not None
-    assert published[2] is not None
-    ratio = late / severe
-    return decide_magnitude(
-        Measured(ratio, ratio, ratio), published[1] / published[2], tolerance=0.25 * ratio
-    )
+    _, late, severe, _ = paper.ELEVATOR_TABLE["BALANCED"]
+    published = float(late or 0.0) / float(severe or 1.0)
+    found = Measured(ratio.value, ratio.lower, ratio.upper)
+    decision = decide_magnitude(found, published, tolerance=0.25 * published)
+    words = f"A30 over S is {ratio.value:.2f} ({ratio.lower:.2f} to {ratio.upper:.2f})"
+    return Decision(decision.verdict, f"{words}, published {published:.2f}")
 
 
 def _best_heuristic(evidence: Evidence) -> Finding:

@@ -37,7 +37,7 @@ from parity311.reproduction.protocols import (
     Part,
     parts_of,
 )
-from parity311.runs.strict_json import write_json
+from parity311.runs.strict_json import to_plain, write_json
 from parity311.training.bare import write_params
 
 LEARN, SCORE = "learn", "score"
@@ -112,7 +112,7 @@ def prepare(
         seed=seed,
         domains=list(domains),
         sources=sources,
-        parts=[asdict(part) for slug in domains for part in parts_of(slug)],
+        parts=[to_plain(part) for slug in domains for part in parts_of(slug)],
     )
     return {"folder": str(folder), "jobs": len(jobs), "bytes": folder_bytes(where.learn)}
 

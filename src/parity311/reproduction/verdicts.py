@@ -29,8 +29,9 @@ RULES = {
     "good as equal; an interval that reaches over both decides nothing",
     "bound": "holds where the whole 95 % interval of our figure lies within the claimed limit, "
     "does not hold where it lies wholly outside",
-    "magnitude": "holds where our 95 % interval, widened by the stated tolerance, contains the "
-    "published value (or touches the published range), does not hold otherwise",
+    "magnitude": "holds where our whole 95 % interval lies within the stated tolerance of the "
+    "published value or range, does not hold where it lies wholly outside; an interval that is "
+    "too wide decides nothing",
     "arithmetic": "holds where the published figures agree within their rounding, contradicts "
     "itself where they do not",
     "count": "holds where what is claimed is found in every run (or, where it is said of several "
@@ -95,12 +96,15 @@ def decide_magnitude(
     ours: Measured, published: float | tuple[float, float], *, tolerance: float = 0.0
 ) -> Decision:
     """Judge a published value, or range of values; the tolerance is in the figure's own unit."""
-    if not ours.has_interval:
-        return Decision(UNTESTED, "there is no interval to decide by")
     low, high = published if isinstance(published, tuple) else (published, published)
-    if ours.lower - tolerance <= high and low <= ours.upper + tolerance:
-        return Decision(HOLDS, "our interval contains the published value, within the tolerance")
-    return Decision(FAILS, "the published value lies outside our interval and its tolerance")
+    found = decide_bound(ours, at_least=low - tolerance, at_most=high + tolerance)
+    reasons = {
+        HOLDS: "our whole interval lies within the tolerance of the published value",
+        FAILS: "our whole interval lies outside the tolerance of the published value",
+    }
+    if found.verdict == UNTESTED and ours.has_interval:
+        return Decision(UNTESTED, "our interval is too wide to tell")
+    return Decision(found.verdict, reasons.get(found.verdict, found.reason))
 
 
 def decide_arithmetic(stated: float, computed: float, rounding: float) -> Decision:
@@ -108,8 +112,12 @@ def decide_arithmetic(stated: float, computed: float, rounding: float) -> Decisi
     if abs(stated - computed) <= rounding:
         return Decision(HOLDS, "the published figures agree within their rounding")
     return Decision(
-        CONTRADICTS, f"the published figures give {computed:,.4g}, the paper states {stated:,.4g}"
+        CONTRADICTS, f"the published figures give {_plain(computed)}, stated is {_plain(stated)}"
     )
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def decide_same(first: frozenset[str], second: frozenset[str]) -> Decision:

@@ -42,11 +42,12 @@ BOUND_CASES = [
     (Measured(0.3), {"at_most": 0.5}, UNTESTED),
 ]
 MAGNITUDE_CASES = [
-    (Measured(1.0, 0.9, 1.1), {"published": 1.05}, HOLDS),
-    (Measured(1.0, 0.9, 1.1), {"published": 1.2}, FAILS),
-    (Measured(1.0, 0.9, 1.1), {"published": 1.2, "tolerance": 0.15}, HOLDS),
+    (Measured(1.0, 0.98, 1.02), {"published": 1.05, "tolerance": 0.1}, HOLDS),
+    (Measured(1.0, 0.98, 1.02), {"published": 1.2, "tolerance": 0.1}, FAILS),
+    (Measured(1.0, 0.5, 1.5), {"published": 1.0, "tolerance": 0.1}, UNTESTED),
     (Measured(0.02, 0.01, 0.03), {"published": (0.04, 0.07)}, FAILS),
-    (Measured(0.04, 0.03, 0.05), {"published": (0.04, 0.07)}, HOLDS),
+    (Measured(0.05, 0.045, 0.06), {"published": (0.04, 0.07)}, HOLDS),
+    (Measured(-0.3, -1.1, 0.5), {"published": (0.04, 0.07), "tolerance": 0.01}, UNTESTED),
     (Measured(math.nan), {"published": 1.0}, UNTESTED),
 ]
 
@@ -82,6 +83,15 @@ def close_enough(
     return Decision(HOLDS if abs(ours.value - low) < 0.5 * low else FAILS, "")
 
 
+def touches(
+    ours: Measured, published: float | tuple[float, float], tolerance: float = 0.0
+) -> Decision:
+    """Broken twin: an interval wide enough to hold everything confirms everything."""
+    low, high = published if isinstance(published, tuple) else (published, published)
+    is_near = ours.lower - tolerance <= high and low <= ours.upper + tolerance
+    return Decision(HOLDS if is_near else FAILS, "")
+
+
 @pytest.mark.parametrize(
     ("rule", "cases"),
     [
@@ -101,6 +111,7 @@ def test_rules_decide_as_they_say(rule: Rule, cases: list) -> None:
         (never_fails_sign, SIGN_CASES),
         (point_bound, BOUND_CASES),
         (close_enough, MAGNITUDE_CASES),
+        (touches, MAGNITUDE_CASES),
     ],
 )
 def test_broken_rules_are_seen(twin: Rule, cases: list) -> None:
