@@ -86,9 +86,9 @@ def show(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.2g}"
 
 
-def measured(figure: Figure, words: str = "") -> Measured:
-    """A figure of an evaluation as a claim takes it."""
-    return Measured(figure.value, figure.lower, figure.upper, words)
+def plain(slug: str) -> str:
+    """A domain's name in a sentence."""
+    return slug.replace("_", " ")
 
 
 def percent(figure: Figure, *, signed: bool = False) -> Measured:
@@ -99,14 +99,6 @@ def percent(figure: Figure, *, signed: bool = False) -> Measured:
         f"{100 * figure.upper:{sign}.1f})"
     )
     return Measured(figure.value, figure.lower, figure.upper, text)
-
-
-def number(figure: Figure, *, signed: bool = False) -> Measured:
-    """A figure with its interval."""
-    sign = "+" if signed else ""
-    digits = 3 if abs(figure.value) < 10 else 1 if abs(figure.value) < 1e4 else 0
-    shown = (f"{x:{sign},.{digits}f}" for x in (figure.value, figure.lower, figure.upper))
-    return Measured(figure.value, figure.lower, figure.upper, "{} ({} to {})".format(*shown))
 
 
 def all_claims() -> tuple[Claim, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parity311.evaluation.comparison_statistics import compare_runs, make_resamples
-from parity311.reproduction.claims import Claim, Finding
+from parity311.reproduction.claims import Claim, Finding, plain
 from parity311.reproduction.verdicts import Measured, decide_count, decide_sign
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ CLAIMS = [
     *(
         Claim(
             f"recurrence_{slug}", AREA,
-            f"Recurrence and neighbourhood weigh more than raw volume in {slug}", "Abstract",
+            f"Recurrence and neighbourhood weigh more than raw volume in {plain(slug)}", "Abstract",
             "stronger predictors than raw complaint volume", "sign",
             f"mean size of the Shapley values of DQN's scores, a feature: {', '.join(first)} "
             f"against {', '.join(second)}; over seeds and test episodes",

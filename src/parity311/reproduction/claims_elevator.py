@@ -61,8 +61,8 @@ def _row(row: str):
             mean_samples(scored.outcome(what, name), resamples) / scored.n_steps
             for what in ("A30", "S")
         )
-        visits, correct = scored.total("visits", name), scored.total("correct", name)
-        acted = ratio_samples(correct, visits, resamples)[0] if visits.any() else 0.0
+        visits, found = scored.total("visits", name), scored.outcome("violation", name)
+        acted = ratio_samples(found, visits, resamples)[0] if visits.any() else 0.0
         figure = resamples.figure(points / today)
         words = (
             f"reward {points[0]:,.0f}, A30 {late[0]:,.1f}, S {severe[0]:,.1f}, Act. {acted:.2f}; "

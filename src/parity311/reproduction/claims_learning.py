@@ -11,7 +11,7 @@ from parity311.domains import all_domains
 from parity311.evaluation.comparison_statistics import compare_runs, mean_samples, ratio_samples
 from parity311.reproduction import published as paper
 from parity311.reproduction import samples
-from parity311.reproduction.claims import Claim, Finding, percent
+from parity311.reproduction.claims import Claim, Finding, percent, plain
 from parity311.reproduction.samples import TODAY
 from parity311.reproduction.verdicts import (
     FAILS,
@@ -273,14 +273,14 @@ PLAYED = "test episodes of the part's protocol under the true process, paired se
 def _lead_claims() -> list[Claim]:
     return [
         Claim(
-            f"lead_{slug}", AREA, f"{first.upper()} outperforms {second.upper()} in {slug}",
+            f"lead_{slug}", AREA, f"{first.upper()} outperforms {second.upper()} in {plain(slug)}",
             "8.1 Third; 6.1", f"{first.upper()} ahead", "sign",
             f"difference of the published reward over today's; {PLAYED}", _lead(slug), (slug,),
         )
         for slug, (first, second) in LEADS.items()
     ] + [
         Claim(
-            f"steady_{slug}", AREA, f"DQN gives the steadier policies in {slug}",
+            f"steady_{slug}", AREA, f"DQN gives the steadier policies in {plain(slug)}",
             "8.1 Third", "DQN more stable", "sign",
             "spread of the mean reward over seeds, DQN less REINFORCE, over today's reward",
             _steadier(slug), (slug,),
@@ -295,14 +295,14 @@ def _capacity_claims() -> list[Claim]:
         found += [
             Claim(
                 f"throughput_{slug}", AREA,
-                f"A learned policy finds more actionable cases than today's rule in {slug}",
+                f"A learned policy finds more actionable cases than today's rule in {plain(slug)}",
                 "1.3 RQ2; 10", "meaningfully higher throughput", "sign",
                 f"correct escalations of DQN over those of today's rule, less one; {PLAYED}",
                 _throughput(slug), (slug,),
             ),
             Claim(
                 f"mistakes_{slug}", AREA,
-                f"A learned policy misclassifies fewer complaints than today's rule in {slug}",
+                f"A learned policy makes fewer mistakes than today's rule in {plain(slug)}",
                 "1.3 RQ2", "lower misclassification rates", "sign",
                 "visits that found nothing plus reported actionable cases not found in time, per "
                 f"complaint, DQN less today's rule; {PLAYED}",

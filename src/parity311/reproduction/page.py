@@ -70,7 +70,12 @@ def write_page(run: RunWriter, evidence: Evidence, rows: list[dict[str, Any]]) -
             ),
             figures=figures,
             pictures=(_verdict_picture(run, rows),),
-            sections=(*sections, _protocols(run, evidence), _rules(run)),
+            sections=(
+                *sections,
+                _protocols(run, evidence),
+                _rules(run),
+                _definitions(run, rows),
+            ),
         )
     )
 
@@ -114,8 +119,7 @@ def _section(run: RunWriter, evidence: Evidence, area: str, rows: list[dict[str,
         [
             {
                 "claim": row["claim"], "published": row["published"], "ours": row["ours"],
-                "verdict": row["verdict"], "why": row["reason"], "how": row["definition"],
-                "source": row["source"],
+                "verdict": row["verdict"], "why": row["reason"],
             }
             for row in own
         ],
@@ -134,7 +138,6 @@ def _section(run: RunWriter, evidence: Evidence, area: str, rows: list[dict[str,
                     for column, title in (
                         ("claim", "the paper says"), ("published", "published"),
                         ("ours", "ours (95 % interval)"), ("verdict", "verdict"), ("why", "why"),
-                        ("how", "how ours is computed"), ("source", "where"),
                     )
                 ),
                 max_rows=200,
@@ -315,4 +318,31 @@ def _rules(run: RunWriter) -> Section:
             "mean over seeds; they take the city as given.",
         ),
         tables=(TableView("rules"),),
+    )
+
+
+def _definitions(run: RunWriter, rows: list[dict[str, Any]]) -> Section:
+    run.add_table(
+        "definitions",
+        [
+            {"claim": row["claim"], "where": row["source"], "kind": row["kind"],
+             "how": row["definition"]}
+            for row in rows
+        ],
+    )  # fmt: skip
+    return Section(
+        heading="How each of our figures is computed",
+        text=("Section and table numbers are the paper's.",),
+        tables=(
+            TableView(
+                "definitions",
+                columns=(
+                    Column("claim", "the paper says", number_format="text"),
+                    Column("where", "where", number_format="text"),
+                    Column("kind", "decided by", number_format="text"),
+                    Column("how", "ours", number_format="text"),
+                ),
+                max_rows=300,
+            ),
+        ),
     )
