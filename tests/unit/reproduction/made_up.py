@@ -45,7 +45,7 @@ class MadeUpEvidence:
         shape = (len(names), N_EPISODES)
         luck = self.rng.normal(0, 0.02, (1, N_EPISODES)) + self.rng.normal(0, 0.01, shape)
         gain = 1.0 + self.effect * learned + luck
-        arrays = {name: np.full((*shape, N_STRATA), 40.0) for name in COUNTS}
+        arrays: dict[str, Any] = {name: np.full((*shape, N_STRATA), 40.0) for name in COUNTS}
         slope = np.linspace(0.7, 1.3, N_STRATA)
         arrays["correct"] = 8.0 * gain[..., None] * np.where(learned[..., None], 1.0, slope)
         arrays["incidents"] *= 4.0
