@@ -115,8 +115,8 @@ class Evidence:
                     seed=self.seed,
                 )
                 save_scored(path, found, identity)
+                self.progress(f"played: {scenario} {part}", 1, 1)
             self._scored[key] = found
-            self.progress(f"played: {scenario} {part}", 1, 1)
         return self._scored[key]
 
     @property

@@ -48,7 +48,7 @@ class Budget:
 
 
 BUDGETS = {
-    "small": Budget(3, 8_000, 5_000, 600, 200, 3_000, 1, 48),
+    "small": Budget(3, 8_000, 4_000, 600, 120, 3_000, 1, 40),
     "nyc": Budget(5, 20_000, 15_000, 2_000, 600, 10_000, 5, 64),
 }
 OFFICES = ("elevator", "housing", "heat", "drone", "ert")

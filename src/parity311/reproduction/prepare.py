@@ -37,6 +37,7 @@ from parity311.reproduction.protocols import (
     Part,
     parts_of,
 )
+from parity311.reproduction.side_by_side import Call, run_calls
 from parity311.runs.strict_json import to_plain, write_json
 from parity311.training.bare import write_params
 
@@ -88,23 +89,27 @@ def prepare(
     cities: Path,
     progress: Progress,
     budget: Budget | None = None,
+    n_workers: int = 1,
 ) -> dict[str, Any]:
     """Write everything the other two stages need; what it is about."""
     where = Where(folder)
     jobs = make_jobs(domains, preset, seed, budget)
-    sources: dict[str, Any] = {}
-    for scenario in SCENARIOS:
-        parts = [one for slug in domains for one in parts_of(slug) if scenario in one.scenarios]
-        if not parts:
-            continue
-        records = ensure_records(cities, preset, seed, scenario, progress)
-        sources[scenario] = _describe(records)
-        for number, part in enumerate(parts):
-            prepare_part(where, records, scenario, part)
-            progress(f"params ({scenario}): {part.name}", number + 1, number + 1)
-        for slug in dict.fromkeys(part.domain for part in parts):
-            _write_once(where.facts(scenario, slug), partial(read_facts, records, slug))
-        progress(f"facts of the records ({scenario})", 1, 1)
+    parts = [part for slug in domains for part in parts_of(slug)]
+    scenarios = [name for name in SCENARIOS if any(name in part.scenarios for part in parts)]
+    builds: list[Call] = [(ensure_city, (cities, preset, seed, name)) for name in scenarios]
+    for name in run_calls(builds, n_workers):
+        progress(f"city: {name}", 1, 1)
+    sources = {}
+    calls: list[Call] = []
+    for scenario in scenarios:
+        city = city_folder(cities, preset, seed, scenario)
+        sources[scenario] = _describe(open_records(city))
+        own = [part for part in parts if scenario in part.scenarios]
+        calls += [(_prepare_apart, (folder, city, scenario, part)) for part in own]
+        slugs = dict.fromkeys(part.domain for part in own)
+        calls += [(_facts_apart, (folder, city, scenario, slug)) for slug in slugs]
+    for number, told in enumerate(run_calls(calls, n_workers)):
+        progress(told, number + 1, number + 1)
     write_plan(
         where.learn,
         jobs,
@@ -122,12 +127,16 @@ def folder_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def ensure_records(
-    cities: Path, preset: str, seed: int, scenario: str, progress: Progress
-) -> Records:
-    """Open the city of a scenario over the paper's years, building it where it is not there."""
+def city_folder(cities: Path, preset: str, seed: int, scenario: str) -> Path:
+    """Where the city of a scenario lies."""
     participation, capacity = SCENARIOS[scenario]
-    folder = cities / f"{preset}-{seed}-{participation}-{capacity}-{TRAIN_FROM.year}"
+    return cities / f"{preset}-{seed}-{participation}-{capacity}-{TRAIN_FROM.year}"
+
+
+def ensure_city(cities: Path, preset: str, seed: int, scenario: str) -> str:
+    """Build the city of a scenario over the paper's years where it is not there; its name."""
+    participation, capacity = SCENARIOS[scenario]
+    folder = city_folder(cities, preset, seed, scenario)
     try:
         records = open_records(folder)
     except RecordsError:
@@ -141,13 +150,21 @@ def ensure_records(
             date_to=RECORDS_TO,
             out=folder,
             overwrite=True,
-            progress=lambda stage, so_far, total: progress(
-                f"city ({participation}, {capacity}): {stage}", so_far, total
-            ),
         )
         records = open_records(folder)
     check_years(records)
-    return records
+    return folder.name
+
+
+def _prepare_apart(folder: Path, city: Path, scenario: str, part: Part) -> str:
+    prepare_part(Where(folder), open_records(city), scenario, part)
+    return f"params ({scenario}): {part.name}"
+
+
+def _facts_apart(folder: Path, city: Path, scenario: str, slug: str) -> str:
+    path = Where(folder).facts(scenario, slug)
+    _write_once(path, partial(read_facts, open_records(city), slug))
+    return f"facts of the records ({scenario}): {slug}"
 
 
 def check_years(records: Records) -> None:

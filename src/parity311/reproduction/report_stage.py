@@ -12,6 +12,8 @@ from parity311.lifecycle.progress import Report as Progress
 from parity311.reproduction.claims import all_claims, judge
 from parity311.reproduction.evidence import Evidence
 from parity311.reproduction.page import write_page
+from parity311.reproduction.protocols import parts_of
+from parity311.reproduction.side_by_side import Call, run_calls
 from parity311.reproduction.train_stage import TRAINED
 from parity311.runs.store import RunWriter, start_run
 from parity311.runs.strict_json import to_plain, write_json
@@ -24,7 +26,7 @@ COLUMNS = (
 
 
 def write_reproduction(
-    folder: Path, *, runs: Path, progress: Progress, n_episodes: int = 0
+    folder: Path, *, runs: Path, progress: Progress, n_episodes: int = 0, n_workers: int = 1
 ) -> dict[str, Any]:
     """Judge every claim and write the run; the claims as plain figures."""
     evidence = Evidence(folder, progress, n_episodes)
@@ -35,6 +37,8 @@ def write_reproduction(
         seeds = sorted({seed for job in evidence.jobs for seed in job.seeds})
         run.set_seeds(city=evidence.seed, agents=seeds)
         add_sources(run, evidence)
+        with run.stage("episodes"):
+            play_parts(evidence, n_workers)
         with run.stage("claims"):
             rows = [judge(claim, evidence) for claim in all_claims()]
         run.add_metrics({"claims": rows})
@@ -49,6 +53,21 @@ def write_reproduction(
         "verdicts": dict(Counter(row["verdict"] for row in rows)),
         "claims": rows,
     }
+
+
+def play_parts(evidence: Evidence, n_workers: int) -> None:
+    """Play every part, several at once; what was played is kept in the folder."""
+    # What the boiler table needs is counted, not played.
+    tables = {part.name for part in parts_of("boiler") if not part.has_capacity}
+    keys = sorted({(job.scenario, job.part) for job in evidence.jobs if job.part not in tables})
+    calls: list[Call] = [(_play_apart, (evidence.folder, evidence.n_episodes, *k)) for k in keys]
+    for told in run_calls(calls, n_workers):
+        evidence.progress(told, 1, 1)
+
+
+def _play_apart(folder: Path, n_episodes: int, scenario: str, part: str) -> str:
+    Evidence(folder, lambda *_: None, n_episodes).scored(scenario, part)
+    return f"played: {scenario} {part}"
 
 
 def check_trained(evidence: Evidence) -> None:

@@ -57,7 +57,7 @@ def run_stages(
 
             found = prepare(
                 folder, config.chosen, preset=config.preset, seed=config.seed, cities=cities,
-                progress=progress,
+                progress=progress, n_workers=n_workers or os.cpu_count() or 1,
             )  # fmt: skip
         elif stage == "train":
             found = _train(folder, slice_s, n_workers, progress)
@@ -69,7 +69,9 @@ def run_stages(
         elif stage == "report":
             from parity311.reproduction.report_stage import write_reproduction
 
-            found = write_reproduction(folder, runs=runs, progress=progress)
+            found = write_reproduction(
+                folder, runs=runs, progress=progress, n_workers=n_workers or os.cpu_count() or 1
+            )
         else:
             raise unknown_name("stage", stage, STAGES)
     return found

@@ -12,17 +12,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable
 from fnmatch import fnmatch
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from parity311.reproduction.side_by_side import Call, run_calls
 
 if TYPE_CHECKING:
     from parity311.reproduction.jobs import Job
@@ -32,7 +31,6 @@ PARAMS, TRAINED, CHECKPOINTS = "params", "trained", "checkpoints"
 LEAST_SLICE_S = 20.0
 """A job is not started with less: compiling it would take longer."""
 
-Work = tuple[list["Job"], Path, Path, Path]
 Tell = Callable[[dict[str, Any]], None]
 
 
@@ -58,13 +56,12 @@ def run_stage(
     left = [job for job in chosen if not is_trained(job, folder, target)]
     # One program serves the same agent in both scenarios: they follow each other in one process.
     groups = groupby(left, key=lambda job: (job.domain, job.agent, job.label))
-    works: list[Work] = [(list(jobs), folder, target, kept) for _, jobs in groups]
-    if n_workers == 1:
-        for work in works:
-            for told in train_jobs(*work, deadline):
-                _report(tell, told)
-    else:
-        _run_side_by_side(works, n_workers, deadline, tell)
+    calls: list[Call] = [
+        (_train_apart, (list(jobs), folder, target, kept, deadline)) for _, jobs in groups
+    ]
+    for found in run_calls(calls, n_workers):
+        for told in found:
+            _report(tell, told)
     missing = [job.name for job in chosen if not is_trained(job, folder, target)]
     return {"jobs": len(chosen), "trained": len(chosen) - len(missing), "missing": missing}
 
@@ -125,36 +122,16 @@ def train_job(
     }
 
 
-def _run_side_by_side(
-    works: list[Work], n_workers: int, deadline: float, tell: Tell | None
-) -> None:
-    """One process a core: one agent's products are too small to share."""
-    # Spawned, because a forked JAX hangs; each takes one core.
-    context = multiprocessing.get_context("spawn")
-    os.environ.setdefault("NPROC", "1")
-    with ProcessPoolExecutor(n_workers, mp_context=context) as pool:
-        # The clock is the machine's, so a deadline means the same in every process.
-        running = [pool.submit(_train_apart, *work, deadline) for work in works]
-        for future in as_completed(running):
-            for told in future.result():
-                _report(tell, told)
-
-
 def _train_apart(
     jobs: list[Job], folder: Path, target: Path, checkpoints: Path, deadline: float
 ) -> list[dict[str, Any]]:
+    """Train jobs one after the other until the deadline; the clock is the machine's."""
     from parity311.training.bare import allow_absent
 
     allow_absent()
-    return list(train_jobs(jobs, folder, target, checkpoints, deadline))
-
-
-def train_jobs(
-    jobs: list[Job], folder: Path, target: Path, checkpoints: Path, deadline: float
-) -> Iterator[dict[str, Any]]:
-    """Train jobs one after the other until the deadline of the monotonic clock."""
-    for job in jobs:
-        yield train_job(job, folder, target, checkpoints, deadline - time.monotonic())
+    return [
+        train_job(job, folder, target, checkpoints, deadline - time.monotonic()) for job in jobs
+    ]
 
 
 def _report(tell: Tell | None, told: dict[str, Any]) -> None:
