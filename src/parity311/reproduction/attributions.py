@@ -18,9 +18,9 @@ from parity311.explain.explain_run import MAX_EXACT_FEATURES
 from parity311.lifecycle.keep_policies import N_WATCHED, network_of, watch_complaints
 from parity311.training.loop import Trained
 
-ROWS_PER_EPISODE = 8
-N_BACKGROUND = 24
-N_PERMUTATIONS = 6
+ROWS_PER_EPISODE = 4
+N_BACKGROUND = 16
+N_PERMUTATIONS = 3
 """Explained observations, what they are compared with, and walks beyond the exact limit: each seed
 and episode is a sample of its own, so few of each suffice."""
 

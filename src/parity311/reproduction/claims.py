@@ -91,14 +91,14 @@ def plain(slug: str) -> str:
     return slug.replace("_", " ")
 
 
-def percent(figure: Figure, *, signed: bool = False) -> Measured:
-    """A share as a percentage with its interval."""
+def percent(figure: Figure, *, signed: bool = False, is_share: bool = False) -> Measured:
+    """A ratio as a percentage with its interval; a share's interval ends at 0 and 1."""
     sign = "+" if signed else ""
-    text = (
-        f"{100 * figure.value:{sign}.1f} % ({100 * figure.lower:{sign}.1f} to "
-        f"{100 * figure.upper:{sign}.1f})"
-    )
-    return Measured(figure.value, figure.lower, figure.upper, text)
+    lower, upper = figure.lower, figure.upper
+    if is_share:
+        lower, upper = max(lower, 0.0), min(upper, 1.0)
+    shown = (f"{100 * x:{sign}.1f}" for x in (figure.value, lower, upper))
+    return Measured(figure.value, lower, upper, "{} % ({} to {})".format(*shown))
 
 
 def all_claims() -> tuple[Claim, ...]:

@@ -165,7 +165,7 @@ def _grid_value(ratio: float):
     def test(evidence: Evidence) -> Finding:
         samples, resamples = grid_detection(evidence)
         column = samples[:, MISS_RATIOS.index(ratio)]
-        ours = percent(resamples.figure(column))
+        ours = percent(resamples.figure(column), is_share=True)
         return Finding(ours, decide_magnitude(ours, paper.GRID_DETECTION[ratio], tolerance=0.03))
 
     return test

@@ -190,7 +190,7 @@ def _snad_actionable(agent: str):
         resamples = evidence.resamples(scored)
         deferred = scored.outcome("action_defer", agent)
         share = 1.0 - ratio_samples(deferred, np.full_like(deferred, scored.n_steps), resamples)
-        ours = percent(resamples.figure(share))
+        ours = percent(resamples.figure(share), is_share=True)
         published = paper.SNAD_ACTIONABLE / paper.SNAD_COMPLAINTS
         return Finding(ours, decide_magnitude(ours, published, tolerance=0.02))
 
@@ -243,7 +243,7 @@ def _brooklyn(agent: str):
         resamples = evidence.resamples(scored)
         flown = scored.outcome("action_brooklyn", agent)
         share = ratio_samples(flown, np.full_like(flown, scored.n_steps), resamples)
-        ours = percent(resamples.figure(share))
+        ours = percent(resamples.figure(share), is_share=True)
         return Finding(ours, decide_bound(ours, at_least=0.5))
 
     return test

@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 
 from parity311.domains import all_domains
+from parity311.evaluation.metrics import Figure
 from parity311.reproduction import published as paper
-from parity311.reproduction.claims import Claim, all_claims, check_keys, judge
+from parity311.reproduction.claims import Claim, all_claims, check_keys, judge, percent
 from parity311.reproduction.claims_arithmetic import (
     CLAIMS,
     agrees,
@@ -130,6 +131,12 @@ def test_the_reward_behind_the_elevator_table() -> None:
 
 def test_more_reporting_means_more_reports_of_an_incident() -> None:
     assert reports_per_incident(0.2, 10.0) > reports_per_incident(0.1, 10.0) > 1.0
+
+
+def test_the_interval_of_a_share_ends_at_nothing_and_everything() -> None:
+    wide = Figure(0.9, 0.6, 1.2, 0.1)
+    assert percent(wide, is_share=True).upper == 1.0
+    assert percent(wide).words == "90.0 % (60.0 to 120.0)"
 
 
 def test_narrows_but_does_not_close() -> None:
