@@ -20,6 +20,7 @@ from parity311.errors import InputError, Parity311Error
 from parity311.explain.commands import documents_command, explain_command
 from parity311.feeds.commands import fetch_app, records_app
 from parity311.reporting.commands import app as reporting_app
+from parity311.reproduction.commands import reproduce_command
 
 app = typer.Typer(
     name="parity311",
@@ -39,6 +40,7 @@ app.add_typer(bench_app, name="bench")
 app.command("audit")(audit_command)
 app.command("explain")(explain_command)
 app.command("documents")(documents_command)
+app.command("reproduce")(reproduce_command)
 
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same result, byte for byte.")]

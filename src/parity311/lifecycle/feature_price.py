@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from parity311.evaluation import metrics
-from parity311.evaluation.compare import agent_contenders, hold, later_flow
+from parity311.evaluation.compare import agent_contenders, hold_contender, later_flow
 from parity311.evaluation.rollout import Contender, evaluate
 from parity311.mdp.contract import COVERAGE_FEATURE, EQUITY, Domain
 from parity311.mdp.harness import Harness
@@ -78,7 +78,7 @@ def price_features(
             trained, one, estimated, seeds, n_steps, preference, settings or {}
         )
         flow = later_flow(harness, estimated, true)
-        held = [hold(harness, flow, contender) for contender in contenders]
+        held = [hold_contender(harness, flow, contender) for contender in contenders]
         equity = harness.equity_params(estimated)
         episodes = evaluate(harness, true, held, keys, equity=equity)
         if resampled is None:

@@ -1,0 +1,138 @@
+"""What a claim is: what the paper says, how ours is computed, and the verdict that follows.
+
+Claims are declared in modules by area (`claims_boiler`, `claims_elevator`, …); each brings its own
+test, a function from what was prepared, trained and played to a figure and a verdict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from parity311.evaluation.metrics import Figure
+from parity311.reproduction.verdicts import RULES, Decision, Measured
+
+if TYPE_CHECKING:
+    from parity311.reproduction.evidence import Evidence
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a test found, and its verdict."""
+
+    ours: Measured
+    decision: Decision
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim of the paper."""
+
+    key: str
+    """short name, unique"""
+    area: str
+    """heading it stands under"""
+    claim: str
+    """in plain words, for a reader who has not read the paper"""
+    source: str
+    """section or table of the paper"""
+    published: str
+    """the value as printed"""
+    kind: str
+    """which rule of `verdicts.RULES` decides"""
+    definition: str
+    """how ours is computed"""
+    test: Callable[[Evidence], Finding]
+    domains: tuple[str, ...] = ()
+    """domains it needs; without them it cannot be tested"""
+
+
+def judge(claim: Claim, evidence: Evidence) -> dict[str, Any]:
+    """Test one claim; the row of the report."""
+    missing = [slug for slug in claim.domains if slug not in evidence.domains]
+    if missing:
+        finding = Finding(
+            Measured(math.nan, words="–"),
+            Decision("cannot be tested", f"{', '.join(missing)} left out of this run"),
+        )
+    else:
+        finding = claim.test(evidence)
+    ours, decision = finding.ours, finding.decision
+    return {
+        "key": claim.key,
+        "area": claim.area,
+        "claim": claim.claim,
+        "source": claim.source,
+        "published": claim.published,
+        "ours": ours.words or show(ours.value),
+        "value": ours.value,
+        "interval": [ours.lower, ours.upper] if ours.has_interval else None,
+        "verdict": decision.verdict,
+        "reason": decision.reason,
+        "kind": claim.kind,
+        "rule": RULES[claim.kind],
+        "definition": claim.definition,
+    }
+
+
+def show(value: float) -> str:
+    """A figure in as many digits as it deserves."""
+    if not math.isfinite(value):
+        return "–"
+    if value == 0 or 1e-3 <= abs(value) < 1e4:
+        return f"{value:,.3f}" if abs(value) < 10 else f"{value:,.1f}"
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.2g}"
+
+
+def plain(slug: str) -> str:
+    """A domain's name in a sentence."""
+    return slug.replace("_", " ")
+
+
+def percent(figure: Figure, *, signed: bool = False, is_share: bool = False) -> Measured:
+    """A ratio as a percentage with its interval; a share's interval ends at 0 and 1."""
+    sign = "+" if signed else ""
+    lower, upper = figure.lower, figure.upper
+    if is_share:
+        lower, upper = max(lower, 0.0), min(upper, 1.0)
+    shown = (f"{100 * x:{sign}.1f}" for x in (figure.value, lower, upper))
+    return Measured(figure.value, lower, upper, "{} % ({} to {})".format(*shown))
+
+
+def all_claims() -> tuple[Claim, ...]:
+    """Every claim, in the order of the report."""
+    from parity311.reproduction import (
+        claims_arithmetic,
+        claims_attribution,
+        claims_boiler,
+        claims_elevator,
+        claims_equity,
+        claims_learning,
+        claims_untested,
+    )
+
+    modules = (
+        claims_learning,
+        claims_boiler,
+        claims_elevator,
+        claims_equity,
+        claims_attribution,
+        claims_arithmetic,
+        claims_untested,
+    )
+    found = [claim for module in modules for claim in module.CLAIMS]
+    check_keys(found)
+    return tuple(found)
+
+
+def check_keys(claims: Sequence[Claim]) -> None:
+    """Refuse two claims of one key, and a kind that has no rule."""
+    keys = [claim.key for claim in claims]
+    twice = sorted({key for key in keys if keys.count(key) > 1})
+    if twice:
+        raise ValueError(f"claims share a key: {', '.join(twice)}")
+    for claim in claims:
+        if claim.kind not in RULES:
+            raise ValueError(f"claim {claim.key} is of kind {claim.kind}, which has no rule")

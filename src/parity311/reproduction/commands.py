@@ -1,0 +1,57 @@
+"""The command `parity311 reproduce`; nothing heavy is imported before it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def reproduce_command(
+    domains: Annotated[
+        str, typer.Option(help="Domains, comma-separated; all twelve if empty.")
+    ] = "",
+    preset: Annotated[
+        str, typer.Option(help="small (200 tracts) or nyc (2,325 tracts, the paper's volumes).")
+    ] = "small",
+    seed: Annotated[int, typer.Option(help="Seed of the cities and the agents.")] = 841,
+    stage: Annotated[str, typer.Option(help="prepare, train or report; all three if empty.")] = "",
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Folder the stages share; runs/reproduction-PRESET-SEED if not given."),
+    ] = None,
+    cities: Annotated[Path, typer.Option(help="Folder that cities are kept in.")] = Path("cities"),
+    runs: Annotated[Path, typer.Option(help="Folder that runs are written to.")] = Path("runs"),
+    slice_s: Annotated[
+        float, typer.Option(help="Stop training after so many seconds; run it again to go on.")
+    ] = float("inf"),
+    workers: Annotated[
+        int, typer.Option(help="Processes that train side by side; one a core if 0.")
+    ] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+) -> None:
+    """Run the paper's programme and set every published figure and claim beside ours."""
+    from parity311.lifecycle.progress import progress_bars
+    from parity311.reproduction.reproduce import STAGES, ReproduceConfig, run_stages
+    from parity311.runs.strict_json import to_json
+
+    names = tuple(name.strip() for name in domains.split(",") if name.strip())
+    config = ReproduceConfig(preset, seed, names)
+    with progress_bars() as progress:
+        result = run_stages(
+            config,
+            stages=(stage,) if stage else STAGES,
+            folder=folder or runs / f"reproduction-{preset}-{seed}",
+            cities=cities,
+            runs=runs,
+            slice_s=slice_s,
+            n_workers=workers,
+            progress=progress,
+        )
+    if as_json:
+        typer.echo(to_json(result), nl=False)
+        return
+    from parity311.reproduction.printing import print_result
+
+    print_result(result)

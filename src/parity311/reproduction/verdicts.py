@@ -1,0 +1,155 @@
+"""Verdicts on claims, decided by code from what was published, what was found and its interval.
+
+One rule for each kind of claim, stated in `RULES` and printed with the report:
+
+sign       a difference is claimed to lie on one side of zero;
+bound      a figure is claimed to lie below (or above) a limit;
+magnitude  a figure is claimed to have a value;
+count      something is claimed to be there, in each of several runs;
+arithmetic a published figure follows from other published figures, or contradicts them.
+
+An interval that decides nothing is said to decide nothing: a claim is not refuted by noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+HOLDS = "holds"
+FAILS = "does not hold"
+UNTESTED = "cannot be tested"
+CONTRADICTS = "contradicts itself"
+VERDICTS = (HOLDS, FAILS, UNTESTED, CONTRADICTS)
+
+RULES = {
+    "sign": "holds where the whole 95 % interval of our difference lies on the claimed side of "
+    "zero, does not hold where it lies wholly on the other side or within the margin that is as "
+    "good as equal; an interval that reaches over both decides nothing",
+    "bound": "holds where the whole 95 % interval of our figure lies within the claimed limit, "
+    "does not hold where it lies wholly outside",
+    "magnitude": "holds where our whole 95 % interval lies within the stated tolerance of the "
+    "published value or range, does not hold where it lies wholly outside; an interval that is "
+    "too wide decides nothing",
+    "arithmetic": "holds where the published figures agree within their rounding, contradicts "
+    "itself where they do not",
+    "count": "holds where what is claimed is found in every run (or, where it is said of several "
+    "domains, with an interval clear of zero on each side), does not hold where it is in none",
+    "untested": "there is nothing here to test it with; the reason is given",
+}
+"""The rule of every kind of claim, in words."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What we found: a figure and its interval, or why there is none."""
+
+    value: float
+    lower: float = math.nan
+    upper: float = math.nan
+    words: str = ""
+    """the figure as it is shown; made from the numbers where empty"""
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there is an interval to decide by."""
+        return math.isfinite(self.lower) and math.isfinite(self.upper)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A verdict and why."""
+
+    verdict: str
+    reason: str
+
+
+def decide_sign(ours: Measured, claimed: int, *, margin: float = 0.0) -> Decision:
+    """Judge a claimed sign (+1 or −1) of a difference; within ±margin is as good as equal."""
+    if not ours.has_interval:
+        return Decision(UNTESTED, "there is no interval to decide by")
+    low, high = sorted((claimed * ours.lower, claimed * ours.upper))
+    if low > 0.0:
+        return Decision(HOLDS, "the whole interval lies on the claimed side of zero")
+    if high < 0.0:
+        return Decision(FAILS, "the whole interval lies on the other side of zero")
+    if margin > 0.0 and low >= -margin and high <= margin:
+        return Decision(FAILS, "the two are as good as equal")
+    return Decision(UNTESTED, "the interval contains zero: these runs cannot tell the two apart")
+
+
+def decide_bound(
+    ours: Measured, *, at_most: float = math.inf, at_least: float = -math.inf
+) -> Decision:
+    """Judge a claim that a figure lies within limits."""
+    if not ours.has_interval:
+        return Decision(UNTESTED, "there is no interval to decide by")
+    if ours.lower >= at_least and ours.upper <= at_most:
+        return Decision(HOLDS, "the whole interval lies within the claimed limit")
+    if ours.upper < at_least or ours.lower > at_most:
+        return Decision(FAILS, "the whole interval lies outside the claimed limit")
+    return Decision(UNTESTED, "the interval reaches over the claimed limit")
+
+
+def decide_magnitude(
+    ours: Measured, published: float | tuple[float, float], *, tolerance: float = 0.0
+) -> Decision:
+    """Judge a published value, or range of values; the tolerance is in the figure's own unit."""
+    low, high = published if isinstance(published, tuple) else (published, published)
+    found = decide_bound(ours, at_least=low - tolerance, at_most=high + tolerance)
+    reasons = {
+        HOLDS: "our whole interval lies within the tolerance of the published value",
+        FAILS: "our whole interval lies outside the tolerance of the published value",
+    }
+    if found.verdict == UNTESTED and ours.has_interval:
+        return Decision(UNTESTED, "our interval is too wide to tell")
+    return Decision(found.verdict, reasons.get(found.verdict, found.reason))
+
+
+def decide_arithmetic(stated: float, computed: float, rounding: float) -> Decision:
+    """Judge a published figure against what other published figures make of it."""
+    if abs(stated - computed) <= rounding:
+        return Decision(HOLDS, "the published figures agree within their rounding")
+    return Decision(
+        CONTRADICTS, f"the published figures give {_plain(computed)}, stated is {_plain(stated)}"
+    )
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def decide_same(first: frozenset[str], second: frozenset[str]) -> Decision:
+    """Judge two lists in the paper that should name the same things."""
+    if first == second:
+        return Decision(HOLDS, "both places name the same")
+    odd = ", ".join(sorted(first ^ second))
+    return Decision(CONTRADICTS, f"only one of the two places names {odd}")
+
+
+def decide_count(n_found: int, n_runs: int) -> Decision:
+    """Judge something that is there or not in each of several runs."""
+    if n_runs == 0:
+        return Decision(UNTESTED, "there is no run to look at")
+    if n_found == n_runs:
+        return Decision(HOLDS, f"found in all {n_runs}")
+    if n_found == 0:
+        return Decision(FAILS, f"found in none of {n_runs}")
+    return Decision(UNTESTED, f"found in {n_found} of {n_runs}: the runs disagree")
+
+
+def decide_all(decisions: Sequence[Decision]) -> Decision:
+    """Judge a claim of several parts: it holds if all do, and fails with any."""
+    for verdict in (FAILS, CONTRADICTS, UNTESTED):
+        for one in decisions:
+            if one.verdict == verdict:
+                return one
+    if not decisions:
+        return Decision(UNTESTED, "there is nothing to decide by")
+    return Decision(HOLDS, decisions[0].reason)
+
+
+def untested(reason: str) -> Decision:
+    """A claim that nothing here can test."""
+    return Decision(UNTESTED, reason)
