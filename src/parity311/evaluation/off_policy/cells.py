@@ -14,8 +14,10 @@ import numpy as np
 N_BINS = 4
 """Most bins of a feature, unless said otherwise."""
 FILLED = 3.0
-"""Decisions per cell and action, over the support that is asked for, that the log must have for
-another feature to be taken (assumed: rare cells then still reach the count)."""
+"""Decisions per cell of the rarest action, over the support that is asked for, that the log must
+have on average for another feature to be taken (assumed: rare cells then still reach the count)."""
+FEWEST_CELLS = 4.0
+"""Cells that are made of any log."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,11 @@ def choose_cells(
     Parameters
     ----------
     labels
-        (n,) int arrays that cells should tell apart: logged action, target's action, outcome.
+        (n,) int arrays that cells should tell apart: the logged action first, then the target's,
+        and the outcome.
     """
     n, n_features = observation.shape
-    limit = min(max_cells, max(n / (FILLED * n_actions * max(min_count, 1)), 2.0))
+    limit = _most_cells(labels[0], n_actions, min_count, max_cells)
     chosen: list[int] = []
     found = Cells((), ())
     left = [i for i in range(n_features) if len(np.unique(observation[:, i])) > 1]
@@ -83,6 +86,13 @@ def choose_cells(
         chosen.append(best)
         left.remove(best)
     return found
+
+
+def _most_cells(action: np.ndarray, n_actions: int, min_count: int, max_cells: int) -> float:
+    """Cells that the log fills with its rarest action; one hardly ever taken does not count."""
+    share = np.bincount(action, minlength=n_actions).min() / max(len(action), 1)
+    filled = len(action) * max(share, 1 / (4 * n_actions)) / (FILLED * max(min_count, 1))
+    return min(max_cells, max(filled, FEWEST_CELLS))
 
 
 def _extend(cells: Cells, column: int, observation: np.ndarray, n_bins: int) -> Cells:

@@ -18,6 +18,7 @@ from jax.tree_util import Partial
 from parity311.mdp import heuristics
 from parity311.mdp.contract import Policy
 from parity311.mdp.heuristics import Threshold
+from parity311.training.saving import LoadedPolicy
 
 N_ASKED = 8
 """Keys with which a policy is asked whether it draws lots."""
@@ -36,7 +37,7 @@ class Soft:
     """(n_actions,) chances of the random action"""
 
     def chances(self, observation: jax.Array) -> jax.Array:
-        """(n_actions,)"""
+        """Chances (n_actions,) of the actions."""
         own = exact_chances(self.policy, observation, self.explored.shape[0])
         return (1.0 - self.epsilon) * own + self.epsilon * self.explored
 
@@ -52,7 +53,7 @@ class SoftLinear:
     """(n_actions,)"""
 
     def chances(self, observation: jax.Array) -> jax.Array:
-        """(n_actions,)"""
+        """Chances (n_actions,) of the actions."""
         return jax.nn.softmax(observation @ self.weights + self.offsets)
 
 
@@ -80,8 +81,11 @@ def exact_chances(policy: Any, observation: jax.Array, n_actions: int) -> jax.Ar
 
 def action_chances(policy: Any, observation: np.ndarray, n_actions: int) -> np.ndarray:
     """Chances (..., n_actions) at observations (..., n_features); 64-bit."""
+    if isinstance(policy, LoadedPolicy):
+        best = policy.decide(observation)
+        return (best[..., None] == np.arange(n_actions)).astype(np.float64)
     flat = jnp.asarray(observation.reshape(-1, observation.shape[-1]), jnp.float32)
-    if hasattr(policy, "chances"):
+    if isinstance(policy, Soft | SoftLinear):
         found = _soft_chances(policy, flat)
     elif isinstance(policy, Threshold) or not _draws_lots(policy, flat):
         found = _exact(policy, flat, n_actions)

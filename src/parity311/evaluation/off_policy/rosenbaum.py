@@ -10,7 +10,9 @@ the pair (Zhao, Small and Bhattacharya 2019). One decision an episode.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,8 +60,8 @@ def bound_value(
     n_logs, n_episodes, n_steps = logs.shape
     if n_logs != 1 or n_steps != 1:
         raise InputError(
-            f"Bounds were asked for {n_logs} logs of {n_steps} steps; they are for one log with one "
-            "decision an episode."
+            f"Bounds were asked for {n_logs} logs of {n_steps} steps; they are for one log with "
+            "one decision an episode."
         )
     if gamma < 1.0:
         raise InputError(f"Γ = {gamma} was given; it is at least 1, which means no hidden reason.")
@@ -120,7 +122,11 @@ def _bound_outcome(
 
 
 def _extreme(
-    outcome: np.ndarray, weight: np.ndarray, below: np.ndarray, above: np.ndarray, best
+    outcome: np.ndarray,
+    weight: np.ndarray,
+    below: np.ndarray,
+    above: np.ndarray,
+    best: Callable[..., Any],
 ) -> np.ndarray:
     """Extreme weighted mean over all cuts of the sorted outcomes, (B,).
 
@@ -144,10 +150,11 @@ def overturning_gamma(
 
     1 where it does not stand even without any hidden reason; infinite beyond `LARGEST_GAMMA`.
     """
+    only = replace(logs, outcome=logs.outcome[..., outcome : outcome + 1])
 
     def is_clear(gamma: float) -> bool:
-        found = bound_value(logs, target, propensity, gamma, less_logged=True, seed=seed)
-        return bool(found.lower[outcome] > 0.0 or found.upper[outcome] < 0.0)
+        found = bound_value(only, target, propensity, gamma, less_logged=True, seed=seed)
+        return bool(found.lower[0] > 0.0 or found.upper[0] < 0.0)
 
     if not is_clear(1.0):
         return 1.0

@@ -9,11 +9,15 @@ where a hidden reason moved the decisions, the bounds at its Γ must hold the tr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import beta
 
+from parity311.errors import InputError, unknown_name
 from parity311.evaluation.off_policy.estimate import (
     ESTIMATORS,
     ROBUST,
@@ -36,6 +40,7 @@ from parity311.evaluation.off_policy.settings import (
     prepare,
 )
 from parity311.evaluation.off_policy.simulate import true_values, write_logs
+from parity311.records.store import open_records
 
 N_LOGS = 200
 N_TRUTH = 200_000
@@ -155,13 +160,17 @@ def score_estimator(
         "n_answered": n,
         "refused": 1.0 - n / len(first),
         "effective_size": float(estimate.effective_size[:, 0].mean()),
-        "coverage": float(held[first, 0].mean()) if n else None,
+        "coverage": _mean(held[first, 0]),
         "coverage_interval": [low, high],
-        "bias": float(error.mean()) if n else None,
+        "bias": _mean(error),
         "rmse": float(np.sqrt((error**2).mean())) if n else None,
         "mean_width": float((found.upper - found.lower)[first, 0].mean()) if n else None,
         "strata": strata,
     }
+
+
+def _mean(values: np.ndarray) -> float | None:
+    return float(values.mean()) if len(values) else None
 
 
 def covers(found: Intervals, truth: np.ndarray) -> np.ndarray:
@@ -211,8 +220,9 @@ def _answers_well(rows: dict[str, dict[str, Any]]) -> bool:
 def _score_bounds(
     logs: Logs, target: np.ndarray, evaluation: Evaluation, truth: np.ndarray, gamma: float
 ) -> dict[str, Any]:
-    """Share of logs whose bounds hold the truth, at the true Γ and as if there were no hidden one."""
+    """Share of logs whose bounds hold the truth: at the true Γ, and as if nothing were hidden."""
     n = min(N_BOUNDED, logs.shape[0])
+    logs = replace(logs, outcome=logs.outcome[..., :1])
     held = {1.0: 0, gamma: 0}
     widths = {1.0: 0.0, gamma: 0.0}
     for log in range(n):
@@ -234,3 +244,25 @@ def _score_bounds(
         "mean_width": widths[gamma],
         "mean_width_without": widths[1.0],
     }
+
+
+def choose_settings(names: Sequence[str]) -> tuple[Setting, ...]:
+    """Settings whose name begins with one of these; all if none is given."""
+    if not names:
+        return SETTINGS
+    found = tuple(one for one in SETTINGS if one.name.startswith(tuple(names)))
+    if not found:
+        raise unknown_name("setting", names[0], [one.name for one in SETTINGS])
+    return found
+
+
+def true_params_of(city: Path) -> Callable[[Any], Any]:
+    """(domain) -> params of what really happened in a synthetic city, its first year left out."""
+    window = open_records(city).window
+    later = window[0] + timedelta(days=365)
+    if later >= window[1]:
+        raise InputError(
+            f"{city} has records from {window[0]} to {window[1]}; more than a year is needed, "
+            "because the first one only fills the features' history."
+        )
+    return lambda domain: domain.truth(city, later)
