@@ -13,9 +13,10 @@ import numpy as np
 
 N_BINS = 4
 """Most bins of a feature, unless said otherwise."""
-FILLED = 3.0
+FILLED = 8.0
 """Decisions per cell of the rarest action, over the support that is asked for, that the log must
-have on average for another feature to be taken (assumed: rare cells then still reach the count)."""
+have on average for another feature to be taken (assumed: cells differ in size, and in
+how rare the action is, by a factor of a few; the rare ones should still reach the count)."""
 FEWEST_CELLS = 4.0
 """Cells that are made of any log."""
 
@@ -68,7 +69,7 @@ def choose_cells(
         (n,) int arrays that cells should tell apart: the logged action first, then the target's,
         and the outcome.
     """
-    n, n_features = observation.shape
+    n_features = observation.shape[-1]
     limit = _most_cells(labels[0], n_actions, min_count, max_cells)
     chosen: list[int] = []
     found = Cells((), ())

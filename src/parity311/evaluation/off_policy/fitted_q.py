@@ -21,7 +21,7 @@ from parity311.evaluation.off_policy.weights import effective_size
 
 RIDGE = 1.0
 """Pseudo-observations that hold each coefficient but the intercept towards 0."""
-MAX_LEVELS = 6
+MAX_LEVELS = 8
 """Values of a feature up to which each has its own coefficient."""
 MAX_LEVERAGE = 0.9
 
