@@ -17,8 +17,9 @@ FILLED = 8.0
 """Decisions per cell of the rarest action, over the support that is asked for, that the log must
 have on average for another feature to be taken (assumed: cells differ in size, and in
 how rare the action is, by a factor of a few; the rare ones should still reach the count)."""
+MAX_CELLS = 256
 FEWEST_CELLS = 4.0
-"""Cells that are made of any log."""
+"""Most cells, and how many are made of any log."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def choose_cells(
     n_actions: int,
     min_count: int,
     n_bins: int = N_BINS,
-    max_cells: int = 256,
+    max_cells: int = MAX_CELLS,
 ) -> Cells:
     """Choose features and bins for rows of observations (n, n_features).
 

@@ -8,7 +8,13 @@ import numpy as np
 
 from parity311.errors import InputError, unknown_name
 from parity311.evaluation.off_policy import weights
-from parity311.evaluation.off_policy.cells import N_BINS, Cells, choose_cells, outcome_thirds
+from parity311.evaluation.off_policy.cells import (
+    MAX_CELLS,
+    N_BINS,
+    Cells,
+    choose_cells,
+    outcome_thirds,
+)
 from parity311.evaluation.off_policy.direct import direct
 from parity311.evaluation.off_policy.doubly_robust import (
     cross_fitted_values,
@@ -36,8 +42,9 @@ MIN_EFFECTIVE = 30.0
 interval of a skewed mean of fewer is not to be trusted; `validate` measures it)."""
 TABLE_COUNT = 2
 TABLE_BINS = 8
-"""Decisions per cell and action, and bins of a feature, of the direct method's table: finer than
-for support, because the table leans on the action's mean where decisions are few."""
+TABLE_CELLS = 48
+"""Decisions per cell and action, bins of a feature and cells of the direct method's table: finer
+than for support, because the table leans on the action's mean where decisions are few."""
 CHUNK = 20
 """Logs estimated at a time: arrays then stay in memory that is near."""
 
@@ -106,10 +113,16 @@ class Evaluation:
 
 def fine_cells(logs: Logs, target: np.ndarray) -> Cells:
     """Cells of a table of outcomes: as many as a few decisions each can fill."""
-    return cells_of(logs, target, TABLE_COUNT, TABLE_BINS)
+    return cells_of(logs, target, TABLE_COUNT, TABLE_BINS, TABLE_CELLS)
 
 
-def cells_of(logs: Logs, target: np.ndarray, min_count: int, n_bins: int = N_BINS) -> Cells:
+def cells_of(
+    logs: Logs,
+    target: np.ndarray,
+    min_count: int,
+    n_bins: int = N_BINS,
+    max_cells: int = MAX_CELLS,
+) -> Cells:
     """Cells chosen on the first log, such that most actions are seen `min_count` times in each."""
     live = logs.is_live[0].ravel()
     n_features, n_actions = logs.observation.shape[-1], logs.n_actions
@@ -119,7 +132,14 @@ def cells_of(logs: Logs, target: np.ndarray, min_count: int, n_bins: int = N_BIN
         target[0].reshape(-1, n_actions).argmax(axis=-1)[live],
         outcome_thirds(logs.outcome[0, ..., 0].ravel()[live]),
     )
-    return choose_cells(rows, labels, n_actions=n_actions, min_count=min_count, n_bins=n_bins)
+    return choose_cells(
+        rows,
+        labels,
+        n_actions=n_actions,
+        min_count=min_count,
+        n_bins=n_bins,
+        max_cells=max_cells,
+    )
 
 
 def evaluate_policy(

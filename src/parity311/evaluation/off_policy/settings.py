@@ -47,7 +47,7 @@ SETTINGS = (
             0.3, propensities="logistic"),
     # Five complaints in a row, each deciding what the next one finds.
     Setting("snad", SUPPORTED, "snad", 5, 600, "score", "score", 0.3),
-    Setting("snad, propensities estimated", SUPPORTED, "snad", 3, 600, "soft_linear", "score",
+    Setting("snad, propensities estimated", SUPPORTED, "snad", 2, 1500, "soft_linear", "score",
             0.0, propensities="logistic"),
     Setting("crane", SUPPORTED, "crane", 4, 600, "expert", "expert", 0.25),
     Setting("drainage", SUPPORTED, "drainage", 5, 600, "score", "score", 0.3),
