@@ -93,8 +93,10 @@ def _read(city: Path, domain: str, log: AgencyLog) -> dict[str, np.ndarray]:
           FROM linked JOIN incidents USING (true_incident_id)"""
     found = connection.sql(f"""
 WITH truth AS ({truth}), seen AS (
-  SELECT complaint_id, min(visited_at) AS first_at,
-    max(CAST(result = 'violation' AS INT)) AS is_found FROM visits GROUP BY 1)
+  SELECT complaint_id, min(v.visited_at) AS first_at,
+    max(CAST(v.result = 'violation' AND v.visited_at <= c.received_at
+      + {service_level_sql("c.severity")} * INTERVAL 1 DAY AS INT)) AS is_found
+  FROM visits v JOIN complaints c USING (complaint_id) GROUP BY 1)
 SELECT w.complaint_id, epoch(s.first_at - c.received_at) / 86400.0 AS wait,
   {service_level_sql("c.severity")} AS level,
   epoch(t.natural_end_at - c.received_at) / 86400.0 AS lasts,
