@@ -215,12 +215,45 @@ def test_a_log_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert names == setting.harness.observation_names
     np.testing.assert_allclose(log.observation[0], logged.observation, atol=1e-6)
     np.testing.assert_allclose(log.propensity[0], logged.propensity, atol=1e-6)
-    np.testing.assert_allclose(
-        log.outcome[0, ..., 0], logged.reward @ setting.preference, atol=1e-6
-    )
+    reward = logged.reward @ setting.preference
+    np.testing.assert_allclose(log.outcome[0, ..., 0], reward, atol=1e-6)
+    np.testing.assert_allclose(log.outcome[0, ..., 1:].sum(axis=-1), reward, atol=1e-6)
     broken = logged._replace(propensity=logged.propensity * 0.0)
     path = write_parquet(broken, names, tmp_path / "broken.parquet")
     with pytest.raises(InputError, match="above 0"):
         read_log(path, setting.preference)
     with pytest.raises(RecordsError, match="Cannot read the log"):
         read_log(tmp_path / "nothing.parquet", setting.preference)
+
+
+def test_the_backtest_of_a_log_tells_values_and_refusals(tmp_path: Path) -> None:
+    import json
+
+    from typer.testing import CliRunner
+
+    from parity311.adapters.datasets import log_decisions, write_parquet
+    from parity311.adapters.setting import make_setting
+    from parity311.cli import app
+
+    setting = make_setting("boiler", max_steps=3)
+    rule = setting.harness.domain.heuristics["balanced"](setting.params, setting.harness)
+    logged = log_decisions(setting, rule, n_episodes=900, epsilon=0.5)
+    path = write_parquet(logged, setting.harness.observation_names, tmp_path / "log.parquet")
+    arguments = ["backtest", "boiler", "--records", str(path), "--policy", "balanced"]
+    printed = CliRunner().invoke(app, [*arguments, "--policy", "always", "--json"])
+    assert printed.exit_code == 0, printed.output
+    told = json.loads(printed.stdout)
+    assert told["propensities"] == "logged"
+    near, far = told["policies"]
+    best = {row["estimator"]: row for row in near["estimators"]}["doubly_robust"]
+    assert best["lower"] < best["value"] < best["upper"]
+    assert set(best["by_outcome"]) == {
+        *(f"quintile_{i}" for i in range(1, 6)),
+        "unknown",
+    }
+    assert best["by_outcome"]["unknown"]["value"] is None
+    assert far["policy"] == "always"
+    text = CliRunner().invoke(app, arguments)
+    assert "effective size" in text.output
+    wrong = CliRunner().invoke(app, ["backtest", "snad", "--records", str(path)])
+    assert isinstance(wrong.exception, InputError)
