@@ -63,7 +63,7 @@ def test_effective_size_counts_equal_weights_and_sees_one_that_dwarfs_the_rest()
 
 @pytest.mark.parametrize("discount", [1.0, 0.9])
 def test_every_estimator_finds_the_value_of_a_large_log(discount: float) -> None:
-    logs = write_toy_logs(1, 40_000, 3, seed=4)
+    logs = write_toy_logs(1, 15_000, 3, seed=4)
     found = evaluate_policy(logs, target_chances(logs), Options(discount=discount))
     truth = true_value(TARGET, 3, discount)
     assert abs(truth - true_value(BEHAVIOUR, 3, discount)) > 0.3
