@@ -156,7 +156,7 @@ def off_policy_block() -> str:
         lines.append(f"| {name} | " + " | ".join(cells) + f" | {whole} |")
     lines += ["", _sizes_line(settings), "", *_strata_lines(settings), "", *_other_lines(kept)]
     lines += ["", *_records_lines(kept), "", *_peer_lines()]
-    return "\n".join(lines)
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _row(record: dict[str, Any], name: str) -> dict[str, Any]:

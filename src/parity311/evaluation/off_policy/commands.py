@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
-Day = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"])]
 
 
 def backtest_command(

@@ -34,9 +34,6 @@ WEIGHTED = ("ordinary", "per_decision", "self_normalised", "self_normalised_per_
 ROBUST = ("doubly_robust", "weighted_doubly_robust")
 MODELLED = ("direct", "fitted_q")
 ESTIMATORS = (*WEIGHTED, *MODELLED, *ROBUST)
-DEFAULT = "doubly_robust"
-"""Right if either the propensities or the values are; the one to read first."""
-
 MIN_EFFECTIVE = 30.0
 """Effective episodes (for models: decisions) below which an estimator refuses (assumed: the
 interval of a skewed mean of fewer is not to be trusted; `validate` measures it)."""

@@ -68,13 +68,3 @@ def _tails(statistic: np.ndarray, tail: float) -> tuple[np.ndarray, np.ndarray]:
     place = round(tail * (n + 1)) - 1
     ordered = np.partition(statistic, (place, n - 1 - place), axis=0)
     return ordered[place], ordered[n - 1 - place]
-
-
-def normal(values: np.ndarray, *, level: float = LEVEL) -> Intervals:
-    """The textbook interval, mean ± z standard errors, of values (L, E, K)."""
-    from scipy.stats import norm
-
-    mean = values.mean(axis=1)
-    error = values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])
-    half = float(norm.ppf(0.5 + level / 2)) * error
-    return Intervals(mean, mean - half, mean + half, error)
