@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from parity311.evaluation.off_policy.estimate import ESTIMATORS, Options, evalua
 from parity311.evaluation.off_policy.fitted_q import fitted_q, make_basis
 from parity311.evaluation.off_policy.intervals import studentised
 from parity311.evaluation.off_policy.logs import read_log
+from parity311.evaluation.off_policy.policies import action_chances
 from parity311.evaluation.off_policy.propensity import (
     account_for_estimation,
     estimate_propensities,
@@ -203,14 +205,25 @@ def test_options_say_what_is_allowed() -> None:
         evaluate_policy(logs, np.ones((1, 30, 2)))
 
 
-def test_a_log_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def boiler_log(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Path]:
+    """A setting, what was logged in it, and the file."""
     from parity311.adapters.datasets import log_decisions, write_parquet
     from parity311.adapters.setting import make_setting
 
     setting = make_setting("boiler", max_steps=3)
-    rule = setting.harness.domain.heuristics["expert"](setting.params, setting.harness)
-    logged = log_decisions(setting, rule, n_episodes=40, epsilon=0.3)
-    path = write_parquet(logged, setting.harness.observation_names, tmp_path / "log.parquet")
+    rule = setting.harness.domain.heuristics["balanced"](setting.params, setting.harness)
+    logged = log_decisions(setting, rule, n_episodes=900, epsilon=0.5)
+    path = tmp_path_factory.mktemp("log") / "log.parquet"
+    return setting, logged, write_parquet(logged, setting.harness.observation_names, path)
+
+
+def test_a_log_is_read_back_as_it_was_written(
+    boiler_log: tuple[Any, Any, Path], tmp_path: Path
+) -> None:
+    from parity311.adapters.datasets import write_parquet
+
+    setting, logged, path = boiler_log
     log, names = read_log(path, setting.preference)
     assert names == setting.harness.observation_names
     np.testing.assert_allclose(log.observation[0], logged.observation, atol=1e-6)
@@ -226,19 +239,25 @@ def test_a_log_is_read_back_as_it_was_written(tmp_path: Path) -> None:
         read_log(tmp_path / "nothing.parquet", setting.preference)
 
 
-def test_the_backtest_of_a_log_tells_values_and_refusals(tmp_path: Path) -> None:
+def test_a_rule_that_draws_lots_logs_its_own_chance(boiler_log: tuple[Any, Any, Path]) -> None:
+    setting, logged, _ = boiler_log
+    rule = setting.harness.domain.heuristics["balanced"](setting.params, setting.harness)
+    own = action_chances(rule, logged.observation, 2)
+    assert ((own > 0.01) & (own < 0.99)).any()
+    taken = np.take_along_axis(own, logged.action[..., None], axis=-1)[..., 0]
+    np.testing.assert_allclose(logged.propensity, 0.25 + 0.5 * taken, atol=1e-5)
+
+
+def test_the_backtest_of_a_log_tells_values_and_refusals(
+    boiler_log: tuple[Any, Any, Path],
+) -> None:
     import json
 
     from typer.testing import CliRunner
 
-    from parity311.adapters.datasets import log_decisions, write_parquet
-    from parity311.adapters.setting import make_setting
     from parity311.cli import app
 
-    setting = make_setting("boiler", max_steps=3)
-    rule = setting.harness.domain.heuristics["balanced"](setting.params, setting.harness)
-    logged = log_decisions(setting, rule, n_episodes=900, epsilon=0.5)
-    path = write_parquet(logged, setting.harness.observation_names, tmp_path / "log.parquet")
+    path = boiler_log[2]
     arguments = ["backtest", "boiler", "--records", str(path), "--policy", "balanced"]
     printed = CliRunner().invoke(app, [*arguments, "--policy", "always", "--json"])
     assert printed.exit_code == 0, printed.output
@@ -247,10 +266,7 @@ def test_the_backtest_of_a_log_tells_values_and_refusals(tmp_path: Path) -> None
     near, far = told["policies"]
     best = {row["estimator"]: row for row in near["estimators"]}["doubly_robust"]
     assert best["lower"] < best["value"] < best["upper"]
-    assert set(best["by_outcome"]) == {
-        *(f"quintile_{i}" for i in range(1, 6)),
-        "unknown",
-    }
+    assert set(best["by_outcome"]) == {*(f"quintile_{i}" for i in range(1, 6)), "unknown"}
     assert best["by_outcome"]["unknown"]["value"] is None
     assert far["policy"] == "always"
     text = CliRunner().invoke(app, arguments)
