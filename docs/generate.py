@@ -21,6 +21,7 @@ from typing import Any
 from docs.audit_figures import audit_block, records_block, shapley_block
 from docs.ceilings import ceilings_block
 from docs.equity_term import equity_block
+from docs.off_policy_figures import off_policy_block
 from docs.other_seeds import seeds_block
 from docs.reproduction import reproduction_block
 
@@ -34,6 +35,7 @@ FILES = (
     "docs/reference/ceilings.md",
     "docs/explanation/audit.md",
     "docs/explanation/reproduction.md",
+    "docs/explanation/off-policy.md",
     "docs/how-to/use-nyc-open-data.md",
 )
 MARK = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -122,6 +124,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "equity-term": equity_block,
     "ceilings": ceilings_block,
     "reproduction": reproduction_block,
+    "off-policy": off_policy_block,
     "bench-audit": audit_block,
     "bench-shapley": shapley_block,
     "bench-records": records_block,

@@ -17,6 +17,7 @@ import typer
 from parity311 import __version__
 from parity311.audit.commands import audit_command
 from parity311.errors import InputError, Parity311Error
+from parity311.evaluation.off_policy.commands import backtest_command, bench_off_policy_command
 from parity311.explain.commands import documents_command, explain_command
 from parity311.feeds.commands import fetch_app, records_app
 from parity311.reporting.commands import app as reporting_app
@@ -38,6 +39,8 @@ app.add_typer(records_app, name="records")
 app.add_typer(reporting_app, name="reporting")
 app.add_typer(bench_app, name="bench")
 app.command("audit")(audit_command)
+app.command("backtest")(backtest_command)
+bench_app.command("off-policy")(bench_off_policy_command)
 app.command("explain")(explain_command)
 app.command("documents")(documents_command)
 app.command("reproduce")(reproduce_command)

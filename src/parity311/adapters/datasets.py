@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from parity311.adapters.setting import Setting, check_preference
 from parity311.errors import InputError
+from parity311.evaluation.off_policy.policies import exact_chances
 from parity311.mdp.contract import REWARD_NAMES, Policy
 from parity311.mdp.harness import Harness
 from parity311.records.store import write_parquet as write_rows
@@ -42,6 +43,8 @@ class Logged(NamedTuple):
     next_observation: np.ndarray
     """what the action led to, before any reset"""
     n_actions: int
+    stratum: np.ndarray | None = None
+    """stratum of the complaint in hand, -1 where a decision is about nobody in particular"""
 
 
 def log_decisions(
@@ -54,8 +57,8 @@ def log_decisions(
         raise InputError(f"{n_episodes} episodes were asked for; give at least 1.")
     keys = jax.random.split(jax.random.key(seed), n_episodes)
     played = _play(setting.harness, setting.params, setting.equity, policy, keys, epsilon)
-    observation, *rest = jax.device_get(played)
-    return Logged(observation, *rest, n_actions=setting.harness.n_actions)
+    *rest, stratum = jax.device_get(played)
+    return Logged(*rest, n_actions=setting.harness.n_actions, stratum=stratum)
 
 
 @partial(jax.jit, static_argnames=("harness",))
@@ -71,7 +74,9 @@ def _play(
         drawn = jax.random.randint(keys[1], (), 0, n_actions)
         is_random = jax.random.uniform(keys[2]) < epsilon
         action = jnp.where(is_random, drawn, preferred)
-        chance = epsilon / n_actions + (1.0 - epsilon) * (action == preferred)
+        # Where a rule draws lots itself, what is logged is the chance over those as well.
+        own = exact_chances(policy, observation, n_actions)[action]
+        chance = epsilon / n_actions + (1.0 - epsilon) * own
         moved = harness.step(keys[3], params, equity, running, action)
         kept = (
             observation,
@@ -81,6 +86,7 @@ def _play(
             moved.terminated,
             moved.truncated,
             moved.final_observation,
+            harness.domain.play.current_stratum(params, running.state),
         )
         return (moved.running, moved.observation), kept
 
@@ -107,6 +113,7 @@ def to_table(logged: Logged, names: tuple[str, ...]) -> pa.Table:
         "propensity": flat(logged.propensity),
         "is_allowed": pa.FixedSizeListArray.from_arrays(pa.array(mask.ravel()), logged.n_actions),
         **{f"reward_{name}": rewards[:, i] for i, name in enumerate(REWARD_NAMES)},
+        **({} if logged.stratum is None else {"stratum": flat(logged.stratum)}),
         "terminated": flat(logged.terminated),
         "truncated": flat(logged.truncated),
         **{f"next_{name}": after[:, i] for i, name in enumerate(names)},

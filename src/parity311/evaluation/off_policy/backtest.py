@@ -1,0 +1,241 @@
+"""Value candidate policies on logged decisions: the agency's on record, or a log of a process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parity311.domains import get_domain
+from parity311.errors import InputError, unknown_name
+from parity311.evaluation.off_policy.estimate import (
+    Evaluation,
+    Options,
+    cells_of,
+    evaluate_policy,
+)
+from parity311.evaluation.off_policy.intervals import studentised
+from parity311.evaluation.off_policy.logs import OVERALL, Logs, read_log
+from parity311.evaluation.off_policy.policies import action_chances
+from parity311.evaluation.off_policy.records import (
+    AgencyLog,
+    escalation_chances,
+    last_known_day,
+    read_agency_log,
+)
+from parity311.evaluation.off_policy.rosenbaum import bound_value, overturning_gamma
+from parity311.evaluation.off_policy.support import hold_to_support
+from parity311.mdp.harness import Harness
+from parity311.records.store import Records, open_records
+
+GAMMAS = (1.0, 1.25, 1.5, 2.0, 3.0)
+"""Odds ratios at which the bounds of a hidden reason are told."""
+DAYS = 365
+"""Days of decisions a backtest takes, the last ones whose outcome is known."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A policy to be valued, by its chances at what was seen."""
+
+    name: str
+    target: np.ndarray
+    """(1, E, T, A)"""
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """A log with the candidates to be valued on it."""
+
+    harness: Harness
+    logs: Logs
+    candidates: tuple[Candidate, ...]
+    about: dict[str, Any]
+    agency: AgencyLog | None = None
+
+
+def prepare_backtest(
+    domain: str,
+    source: Path,
+    policies: Sequence[str] = (),
+    *,
+    date_from: date | None = None,
+    date_to: date | None = None,
+) -> Backtest:
+    """Read the log and ask the policies what they would have done.
+
+    Parameters
+    ----------
+    source
+        A folder of records, or a Parquet file of logged decisions of the domain's process.
+    policies
+        Names of the domain's rules, and folders of saved policies; every rule if empty.
+    """
+    chosen = get_domain(domain)
+    harness, preference = Harness(chosen), np.asarray(chosen.preference)
+    if source.suffix == ".parquet":
+        logs, names = read_log(source, preference)
+        if names != harness.observation_names or logs.n_actions != harness.n_actions:
+            raise InputError(
+                f"{source} has the features {', '.join(names)} and {logs.n_actions} actions; "
+                f"{domain!r} has {', '.join(harness.observation_names)} and {harness.n_actions}."
+            )
+        params = chosen.play.example()
+        seen = logs.observation
+        about = {"kind": "process", "records": str(source), "n_steps": logs.shape[2]}
+        found = [
+            Candidate(name, action_chances(policy, seen, harness.n_actions))
+            for name, policy in _policies(harness, params, policies)
+        ]
+        return Backtest(harness, logs, tuple(found), about)
+    records = open_records(source)
+    last = date_to or last_known_day(records)
+    first = date_from or max(records.window[0], last - timedelta(days=DAYS))
+    params = _estimate(harness, records, first)
+    agency = read_agency_log(harness, records, params, first, last, preference)
+    found = [
+        Candidate(
+            name,
+            escalation_chances(action_chances(policy, agency.seen, harness.n_actions), harness),
+        )
+        for name, policy in _policies(harness, params, policies)
+    ]
+    about = {"kind": "agency", "records": str(source), "from": first, "to": last}
+    return Backtest(harness, agency.logs, tuple(found), about, agency)
+
+
+def _estimate(harness: Harness, records: Records, date_to: date) -> Any:
+    """The process from what was known before the decisions."""
+    from parity311.reporting.calibration import calibrate
+
+    slug = harness.domain.slug
+    date_from = records.window[0]
+    if (date_to - date_from).days < 180:
+        raise InputError(
+            f"Decisions from {date_to} on leave {(date_to - date_from).days} days of records to "
+            "make rules from; at least 180 are needed, choose a later --from."
+        )
+    calibration = calibrate(records, slug, date_from=date_from, date_to=date_to)
+    return harness.domain.estimate(records, calibration, date_to)
+
+
+def _policies(harness: Harness, params: Any, wanted: Sequence[str]) -> list[tuple[str, Any]]:
+    """Rules by name and saved policies by folder."""
+    rules = harness.domain.heuristics
+    found = []
+    for name in wanted or list(rules):
+        if name in rules:
+            found.append((name, rules[name](params, harness)))
+        elif Path(name).is_dir():
+            found.append((Path(name).name, _load(Path(name), harness)))
+        else:
+            raise unknown_name("policy (nor is it a folder)", name, rules)
+    return found
+
+
+def _load(folder: Path, harness: Harness) -> Any:
+    """A saved policy as something with chances."""
+    from parity311.training.saving import load_policy
+
+    loaded = load_policy(folder)
+    if tuple(loaded.manifest["observation_names"]) != harness.observation_names:
+        raise InputError(
+            f"The policy in {folder} sees {', '.join(loaded.manifest['observation_names'])}; the "
+            f"log has {', '.join(harness.observation_names)}."
+        )
+    return loaded
+
+
+def run_backtest(test: Backtest, options: Options) -> dict[str, Any]:
+    """Value every candidate, and set the logged decisions' own value beside them."""
+    logs = test.logs
+    if not logs.has_propensities and options.propensities == "logged":
+        raise InputError(
+            "These records do not say with what chance each decision was made; give --propensities "
+            "logistic or tabular."
+        )
+    logged = studentised(logs.outcome.sum(axis=2), seed=options.seed)
+    return {
+        "domain": test.harness.domain.slug,
+        **test.about,
+        "n_episodes": logs.shape[1],
+        "n_steps": logs.shape[2],
+        "propensities": options.propensities,
+        "support_min_count": options.support_min_count,
+        "logged": {name: _figure(logged, k) for k, name in enumerate(logs.outcome_names)},
+        "policies": [_value_candidate(test, one, options) for one in test.candidates],
+    }
+
+
+def _value_candidate(test: Backtest, candidate: Candidate, options: Options) -> dict[str, Any]:
+    logs, target = test.logs, candidate.target
+    cells = cells_of(logs, target, options.support_min_count)
+    evaluation = evaluate_policy(logs, target, options, cells)
+    found: dict[str, Any] = {
+        "policy": candidate.name,
+        "supported_share": float(evaluation.support.share[0]),
+        "missing_mass": float(evaluation.support.missing_mass[0]),
+        "is_refused": bool(evaluation.support.is_refused[0]),
+        "reason": evaluation.support.reason(),
+        "estimators": [
+            _tell_estimator(evaluation, name, logs.outcome_names) for name in options.estimators
+        ],
+    }
+    if evaluation.support.is_refused[0]:
+        held = hold_to_support(logs, cells, target, options.support_min_count)
+        constrained = evaluate_policy(logs, held, options, cells)
+        found["held_to_support"] = [
+            _tell_estimator(constrained, name, logs.outcome_names) for name in options.estimators
+        ]
+    if logs.shape[2] == 1 and options.propensities != "logged":
+        found["hidden_reason"] = _tell_bounds(logs, target, evaluation)
+    return found
+
+
+def _tell_estimator(
+    evaluation: Evaluation, name: str, outcome_names: Sequence[str]
+) -> dict[str, Any]:
+    """Value by outcome; None, with the reason, where it is refused."""
+    estimate = evaluation.estimates[name]
+    values = {}
+    for k, outcome in enumerate(outcome_names):
+        figure: dict[str, Any] = {"effective_size": float(estimate.effective_size[0, k])}
+        if estimate.is_refused[0, k]:
+            figure |= {"value": None, "value_reason": evaluation.reason(name, 0, k)}
+        else:
+            figure |= _figure(estimate.intervals, k)
+        values[outcome] = figure
+    return {"estimator": name, **values.pop(OVERALL), "by_outcome": values}
+
+
+def _figure(intervals: Any, k: int) -> dict[str, float]:
+    return {
+        "value": float(intervals.value[0, k]),
+        "lower": float(intervals.lower[0, k]),
+        "upper": float(intervals.upper[0, k]),
+    }
+
+
+def _tell_bounds(logs: Logs, target: np.ndarray, evaluation: Evaluation) -> dict[str, Any]:
+    """How much more than the logged decisions a policy earns, at several Γ."""
+    if evaluation.support.is_refused[0]:
+        return {"overturning_gamma": None, "overturning_gamma_reason": evaluation.support.reason()}
+    rows = []
+    only = replace(logs, outcome=logs.outcome[..., :1])
+    for gamma in GAMMAS:
+        found = bound_value(only, target, evaluation.propensity, gamma, less_logged=True)
+        rows.append(
+            {
+                "gamma": gamma,
+                "lowest": float(found.lowest[0]),
+                "highest": float(found.highest[0]),
+                "lower": float(found.lower[0]),
+                "upper": float(found.upper[0]),
+            }
+        )
+    gamma = overturning_gamma(logs, target, evaluation.propensity)
+    return {"overturning_gamma": gamma, "difference": rows}

@@ -1,0 +1,258 @@
+"""Every estimator on the same logs: value, interval, effective sample size, or a refusal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from parity311.errors import InputError, unknown_name
+from parity311.evaluation.off_policy import weights
+from parity311.evaluation.off_policy.cells import (
+    MAX_CELLS,
+    N_BINS,
+    Cells,
+    choose_cells,
+    outcome_thirds,
+)
+from parity311.evaluation.off_policy.direct import direct
+from parity311.evaluation.off_policy.doubly_robust import (
+    cross_fitted_values,
+    doubly_robust,
+    weighted_doubly_robust,
+)
+from parity311.evaluation.off_policy.fitted_q import fitted_q, make_basis
+from parity311.evaluation.off_policy.intervals import Intervals, studentised
+from parity311.evaluation.off_policy.logs import Logs
+from parity311.evaluation.off_policy.propensity import (
+    account_for_estimation,
+    estimate_propensities,
+)
+from parity311.evaluation.off_policy.support import MIN_COUNT, Support, measure_support
+
+WEIGHTED = ("ordinary", "per_decision", "self_normalised", "self_normalised_per_decision")
+ROBUST = ("doubly_robust", "weighted_doubly_robust")
+MODELLED = ("direct", "fitted_q")
+ESTIMATORS = (*WEIGHTED, *MODELLED, *ROBUST)
+MIN_EFFECTIVE = 30.0
+"""Effective episodes (for models: decisions) below which an estimator refuses (assumed: the
+interval of a skewed mean of fewer is not to be trusted; `validate` measures it)."""
+TABLE_COUNT = 2
+TABLE_BINS = 8
+TABLE_CELLS = 48
+"""Decisions per cell and action, bins of a feature and cells of the direct method's table: finer
+than for support, because the table leans on the action's mean where decisions are few."""
+CHUNK = 20
+"""Logs estimated at a time: arrays then stay in memory that is near."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to estimate."""
+
+    propensities: str = "logged"
+    """logged, or how they are estimated: logistic or tabular"""
+    discount: float = 1.0
+    """γ of the value; 1 adds an episode's outcomes up"""
+    support_min_count: int = MIN_COUNT
+    min_effective: float = MIN_EFFECTIVE
+    estimators: tuple[str, ...] = ESTIMATORS
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in self.estimators:
+            if name not in ESTIMATORS:
+                raise unknown_name("estimator", name, ESTIMATORS)
+        if not 0.0 < self.discount <= 1.0:
+            raise InputError(f"A discount of {self.discount} was given; it must be in (0, 1].")
+        if self.support_min_count < 1:
+            raise InputError(
+                f"support_min_count {self.support_min_count} was given; it must be at least 1."
+            )
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One estimator on every log; arrays (L, K)."""
+
+    name: str
+    intervals: Intervals
+    effective_size: np.ndarray
+    """of what bears on the outcome: an episode without anything of a stratum says nothing of it"""
+    is_refused: np.ndarray
+    """bool"""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All estimators of one target policy on its logs."""
+
+    estimates: dict[str, Estimate]
+    support: Support
+    options: Options
+    propensity: np.ndarray
+    """(L, E, T) as used"""
+
+    def reason(self, name: str, log: int = 0, outcome: int = 0) -> str:
+        """Why an estimator refuses a log; empty where it does not."""
+        lacking = self.support.reason(log)
+        if lacking:
+            return lacking
+        size = self.estimates[name].effective_size[log, outcome]
+        if self.estimates[name].is_refused[log, outcome]:
+            unit = "decisions" if name in MODELLED else "episodes"
+            return (
+                f"the weights leave {size:.0f} effective {unit}; at least "
+                f"{self.options.min_effective:.0f} are needed"
+            )
+        return ""
+
+
+def fine_cells(logs: Logs, target: np.ndarray) -> Cells:
+    """Cells of a table of outcomes: as many as a few decisions each can fill."""
+    return cells_of(logs, target, TABLE_COUNT, TABLE_BINS, TABLE_CELLS)
+
+
+def cells_of(
+    logs: Logs,
+    target: np.ndarray,
+    min_count: int,
+    n_bins: int = N_BINS,
+    max_cells: int = MAX_CELLS,
+) -> Cells:
+    """Cells chosen on the first log, such that most actions are seen `min_count` times in each."""
+    live = logs.is_live[0].ravel()
+    n_features, n_actions = logs.observation.shape[-1], logs.n_actions
+    rows = logs.observation[0].reshape(-1, n_features)[live]
+    labels = (
+        logs.action[0].ravel()[live],
+        target[0].reshape(-1, n_actions).argmax(axis=-1)[live],
+        outcome_thirds(logs.outcome[0, ..., 0].ravel()[live]),
+    )
+    return choose_cells(
+        rows,
+        labels,
+        n_actions=n_actions,
+        min_count=min_count,
+        n_bins=n_bins,
+        max_cells=max_cells,
+    )
+
+
+def evaluate_policy(
+    logs: Logs, target: np.ndarray, options: Options | None = None, cells: Cells | None = None
+) -> Evaluation:
+    """Estimate a target policy's value on every log.
+
+    Parameters
+    ----------
+    target
+        (L, E, T, A) chances of the target policy at what was seen.
+    cells
+        Kinds of case; chosen on the first log if not given.
+    """
+    chosen = options or Options()
+    if target.shape != (*logs.action.shape, logs.n_actions):
+        raise InputError(
+            f"The target's chances have shape {target.shape}; this log needs "
+            f"{(*logs.action.shape, logs.n_actions)}: one chance a decision and action."
+        )
+    found = cells or cells_of(logs, target, chosen.support_min_count)
+    parts = [
+        _evaluate_chunk(logs.take(slice(i, i + CHUNK)), target[i : i + CHUNK], chosen, found)
+        for i in range(0, logs.shape[0], CHUNK)
+    ]
+    return _join(parts)
+
+
+def _evaluate_chunk(logs: Logs, target: np.ndarray, options: Options, cells: Cells) -> Evaluation:
+    propensity, scores = logs.propensity, None
+    if options.propensities != "logged":
+        estimated = estimate_propensities(logs, options.propensities, cells)
+        propensity, scores = estimated.of_actions(logs), estimated.scores
+    elif not logs.has_propensities:
+        raise InputError(
+            "The log does not say with what chance its decisions were made; estimate it with "
+            "--propensities logistic or tabular."
+        )
+    ratios = weights.decision_ratios(logs, target, propensity)
+    cumulative = weights.cumulative_weights(ratios)
+    support = measure_support(logs, cells, target, ratios, options.support_min_count)
+    values, sizes = _contributions(logs, target, cumulative, options)
+    estimates = {}
+    for name in options.estimators:
+        adjusted = values[name]
+        if name in WEIGHTED:
+            adjusted = account_for_estimation(adjusted, scores)
+        estimates[name] = Estimate(
+            name,
+            studentised(adjusted, seed=options.seed),
+            sizes[name],
+            support.is_refused[:, None] | (sizes[name] < options.min_effective),
+        )
+    return Evaluation(estimates, support, options, propensity)
+
+
+def _contributions(
+    logs: Logs, target: np.ndarray, cumulative: np.ndarray, options: Options
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Values (L, E, K) and effective sizes (L, K) by estimator."""
+    values, sizes = {}, {}
+    gamma, wanted = options.discount, options.estimators
+    tells = (logs.outcome != 0.0).any(axis=2)
+    # The last step has the widest weights: what an episode's end rests on.
+    episodes = weights.effective_size(cumulative[..., -1, None] * tells, axis=1)
+    for name in WEIGHTED:
+        if name in wanted:
+            values[name] = getattr(weights, name)(logs, cumulative, gamma)
+            sizes[name] = episodes
+    n_telling = (logs.outcome != 0.0).sum(axis=(1, 2))
+
+    def keep_model(name: str, found: tuple[np.ndarray, np.ndarray]) -> None:
+        values[name] = found[0]
+        sizes[name] = np.minimum(found[1][:, None], n_telling)
+
+    if "direct" in wanted:
+        keep_model("direct", direct(logs, fine_cells(logs, target), target, gamma))
+    if {"fitted_q", *ROBUST} & set(wanted):
+        basis = make_basis(logs.observation)
+        if "fitted_q" in wanted:
+            keep_model("fitted_q", fitted_q(logs, basis, target, gamma))
+        if set(ROBUST) & set(wanted):
+            q, v = cross_fitted_values(logs, basis, target, gamma)
+            for name, make in zip(ROBUST, (doubly_robust, weighted_doubly_robust), strict=True):
+                values[name] = make(logs, cumulative, q, v, gamma)
+                sizes[name] = episodes
+    return values, sizes
+
+
+def _join(parts: list[Evaluation]) -> Evaluation:
+    """Put chunks of logs together."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+
+    def over(pick) -> np.ndarray:
+        return np.concatenate([pick(part) for part in parts])
+
+    estimates = {
+        name: Estimate(
+            name,
+            Intervals(
+                *(
+                    over(lambda part, n=name, i=i: part.estimates[n].intervals[i])
+                    for i in range(len(Intervals._fields))
+                )
+            ),
+            over(lambda part, n=name: part.estimates[n].effective_size),
+            over(lambda part, n=name: part.estimates[n].is_refused),
+        )
+        for name in first.estimates
+    }
+    support = Support(
+        over(lambda part: part.support.share),
+        over(lambda part: part.support.missing_mass),
+        over(lambda part: part.support.mass_error),
+        first.support.min_count,
+    )
+    return Evaluation(estimates, support, first.options, over(lambda part: part.propensity))

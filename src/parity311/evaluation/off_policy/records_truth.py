@@ -1,0 +1,112 @@
+"""What a policy would really have found on a synthetic city's cases: to hold a backtest against.
+
+A case that was not visited is given the wait of a visited one of its severity code; whether the
+incident was then still there and actionable is known to a synthetic city, and that a visit to one
+that is gets in and is written up has the rate of the visits that were made. Nothing that trains,
+and no estimator, reads this.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from parity311.evaluation.off_policy.logs import outcomes_by_stratum
+from parity311.evaluation.off_policy.records import AgencyLog, service_level_sql
+from parity311.mdp.stream import SEVERITY_WEIGHTS
+from parity311.records.schema import SEVERITIES
+from parity311.records.store import open_records
+from parity311.records.truth import open_truth
+
+N_WAITS = 40
+"""Waits that stand for the distribution of a code's."""
+
+
+def true_value_on_records(
+    city: Path, domain: str, log: AgencyLog, escalation: np.ndarray, preference: np.ndarray
+) -> dict[str, np.ndarray | float]:
+    """Value of a policy, per case, under the truth.
+
+    Parameters
+    ----------
+    escalation
+        (1, E, 1, 2) chances as `escalation_chances` gives them.
+    """
+    chance = find_chances(city, domain, log)
+    visit = escalation[0, :, 0, 1]
+    code = log.code
+    weight = np.array(SEVERITY_WEIGHTS)[::-1][code]
+    action = log.logs.action[0, :, 0]
+    attempts = log.logs.outcome[0, :, 0, -1][action == 1]
+    gain = preference[0] * weight * chance / log.speed_unit
+    gain = gain - preference[1] * attempts.mean() / log.visits_per_found
+    by_stratum = outcomes_by_stratum(visit * gain, log.stratum).mean(axis=0)
+    return {
+        "reward": by_stratum,
+        "correct": float((visit * chance).mean()),
+        "visits": float(visit.mean() * attempts.mean()),
+    }
+
+
+def find_chances(city: Path, domain: str, log: AgencyLog) -> np.ndarray:
+    """Chance (E,) that escalating a case finds a violation within its service level."""
+    rows = _read(city, domain, log)
+    is_visited = np.isfinite(rows["wait"])
+    wanted = rows["level"]
+    chance = np.zeros(len(log.code))
+    in_time = is_visited & (rows["wait"] <= wanted)
+    there = in_time & (rows["lasts"] > rows["wait"]) & (rows["is_actionable"] > 0)
+    written = rows["is_found"][there].mean() if there.any() else 0.0
+    for code in range(len(SEVERITIES)):
+        mine = log.code == code
+        waits = rows["wait"][mine & in_time]
+        if not mine.any() or not len(waits):
+            continue
+        typical = np.quantile(waits, (np.arange(N_WAITS) + 0.5) / N_WAITS)
+        alive = (rows["lasts"][mine][:, None] > typical).mean(axis=1)
+        chance[mine] = alive * rows["is_actionable"][mine] * written
+    return chance
+
+
+def _read(city: Path, domain: str, log: AgencyLog) -> dict[str, np.ndarray]:
+    """Wait, service level, days the incident still lasted, actionability and finding of each case.
+
+    Filings have no incident that ends by itself; a defect stays until it is dealt with.
+    """
+    records = open_records(city)
+    connection = duckdb.connect()
+    connection.register("wanted", pa.table({"complaint_id": log.complaint_id}))
+    connection.register("complaints", records.table("complaints", domain))
+    connection.register("visits", records.table("visits", domain))
+    if domain == "boiler":
+        connection.register("outcomes", records.table("outcomes", domain))
+        truth = """SELECT complaint_id, CAST(COALESCE(defect_found, false) AS INT) AS is_actionable,
+          TIMESTAMP '2999-01-01' AS natural_end_at FROM outcomes"""
+    else:
+        happened = open_truth(city)
+        connection.register("incidents", happened.table("incidents", domain))
+        connection.register("linked", happened.table("reports", domain))
+        truth = """SELECT complaint_id, CAST(is_actionable AS INT) AS is_actionable, natural_end_at
+          FROM linked JOIN incidents USING (true_incident_id)"""
+    found = connection.sql(f"""
+WITH truth AS ({truth}), seen AS (
+  SELECT complaint_id, min(v.visited_at) AS first_at,
+    max(CAST(v.result = 'violation' AND v.visited_at <= c.received_at
+      + {service_level_sql("c.severity")} * INTERVAL 1 DAY AS INT)) AS is_found
+  FROM visits v JOIN complaints c USING (complaint_id) GROUP BY 1)
+SELECT w.complaint_id, epoch(s.first_at - c.received_at) / 86400.0 AS wait,
+  {service_level_sql("c.severity")} AS level,
+  epoch(t.natural_end_at - c.received_at) / 86400.0 AS lasts,
+  t.is_actionable, COALESCE(s.is_found, 0) AS is_found
+FROM wanted w JOIN complaints c USING (complaint_id) LEFT JOIN truth t USING (complaint_id)
+  LEFT JOIN seen s USING (complaint_id)""").fetchnumpy()
+    order = {name: i for i, name in enumerate(found["complaint_id"])}
+    rows = np.array([order[name] for name in log.complaint_id])
+    return {
+        name: np.ma.filled(np.ma.asarray(values, np.float64), np.nan)[rows]
+        for name, values in found.items()
+        if name != "complaint_id"
+    }

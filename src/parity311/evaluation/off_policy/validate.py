@@ -1,0 +1,268 @@
+"""How often off-policy intervals hold the truth, on synthetic logs whose truth can be played.
+
+In every setting many logs are written by a policy of known chances, the target's true value is
+found by playing it, and every estimator's intervals are held against it. Where support holds, a
+95 % interval must cover in 90 to 97 % of the logs; where it does not, the refusal must fire;
+where a hidden reason moved the decisions, the bounds at its Γ must hold the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import beta
+
+from parity311.errors import InputError, unknown_name
+from parity311.evaluation.off_policy.estimate import (
+    ESTIMATORS,
+    ROBUST,
+    WEIGHTED,
+    Evaluation,
+    Options,
+    cells_of,
+    evaluate_policy,
+)
+from parity311.evaluation.off_policy.intervals import Intervals
+from parity311.evaluation.off_policy.logs import Logs
+from parity311.evaluation.off_policy.policies import action_chances, soften
+from parity311.evaluation.off_policy.rosenbaum import bound_value
+from parity311.evaluation.off_policy.settings import (
+    CONFOUNDED,
+    SETTINGS,
+    SUPPORTED,
+    UNSUPPORTED,
+    Setting,
+    prepare,
+)
+from parity311.evaluation.off_policy.simulate import true_values, write_logs
+from parity311.records.store import open_records
+
+N_LOGS = 200
+N_TRUTH = 200_000
+"""Episodes from which a true value is taken: its error is a twentieth of a log's."""
+COVERAGE_RANGE = (0.90, 0.97)
+"""What the coverage of a 95 % interval must lie in."""
+DESIGN_BASED = (*WEIGHTED, *ROBUST)
+"""Estimators that are right whenever the propensities are; the others need the right model."""
+N_BOUNDED = 60
+"""Logs on which bounds are computed: each needs its own resampling."""
+
+
+def validate(
+    settings: Sequence[Setting] = SETTINGS,
+    *,
+    n_logs: int = N_LOGS,
+    n_truth: int = N_TRUTH,
+    seed: int = 0,
+    params_of: Callable[[Any], Any] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> list[dict[str, Any]]:
+    """One record a setting: coverage, bias, error, effective size and refusals by estimator.
+
+    Parameters
+    ----------
+    params_of
+        (domain) -> params of the process to log in; the domain's example if not given.
+    """
+    found = []
+    for number, setting in enumerate(settings):
+        if progress is not None:
+            progress(setting.name)
+        found.append(
+            validate_setting(
+                setting,
+                n_logs=n_logs,
+                n_truth=n_truth,
+                seed=seed * 1000 + 2 * number,
+                params_of=params_of,
+            )
+        )
+    return found
+
+
+def validate_setting(
+    setting: Setting,
+    *,
+    n_logs: int,
+    n_truth: int,
+    seed: int,
+    params_of: Callable[[Any], Any] | None = None,
+) -> dict[str, Any]:
+    """Write the logs of one setting, play the truth, and compare."""
+    prepared = prepare(setting, params_of)
+    office, n_actions = prepared.office, prepared.office.harness.n_actions
+    logs = write_logs(
+        office,
+        prepared.behaviour,
+        n_logs=n_logs,
+        n_episodes=setting.n_episodes,
+        seed=seed,
+        gamma=setting.gamma,
+    )
+    target = action_chances(prepared.target, logs.observation, n_actions)
+    truth, truth_error = true_values(
+        office, soften(prepared.target, n_actions, 0.0), n_episodes=n_truth, seed=seed + 1
+    )
+    options = Options(propensities=setting.propensities)
+    cells = cells_of(logs, target, options.support_min_count)
+    evaluation = evaluate_policy(logs, target, options, cells)
+    record = {
+        "setting": setting.name,
+        "kind": setting.kind,
+        "domain": setting.domain,
+        "n_steps": setting.n_steps,
+        "n_episodes": setting.n_episodes,
+        "n_logs": n_logs,
+        "propensities": setting.propensities,
+        "truth": float(truth[0]),
+        "truth_error": float(truth_error[0]),
+        "supported_share": float(evaluation.support.share.mean()),
+        "support_refused": float(evaluation.support.is_refused.mean()),
+        "estimators": [
+            score_estimator(evaluation, name, truth, logs.outcome_names) for name in ESTIMATORS
+        ],
+    }
+    if setting.kind == CONFOUNDED:
+        record["bounds"] = _score_bounds(logs, target, evaluation, truth, setting.gamma)
+    record["verdict"] = judge(record)
+    return record
+
+
+def score_estimator(
+    evaluation: Evaluation, name: str, truth: np.ndarray, outcome_names: Sequence[str]
+) -> dict[str, Any]:
+    """Coverage among the logs that were answered, overall and by stratum."""
+    estimate = evaluation.estimates[name]
+    is_answered = ~estimate.is_refused
+    found = estimate.intervals
+    held = covers(found, truth)
+    first = is_answered[:, 0]
+    n = int(first.sum())
+    error = (found.value - truth)[first, 0]
+    strata = [
+        {
+            "stratum": outcome_names[k],
+            "n_answered": int(is_answered[:, k].sum()),
+            "coverage": float(held[is_answered[:, k], k].mean())
+            if is_answered[:, k].any()
+            else None,
+        }
+        for k in range(1, len(truth))
+    ]
+    low, high = share_interval(int(held[first, 0].sum()), n)
+    return {
+        "estimator": name,
+        "n_answered": n,
+        "refused": 1.0 - n / len(first),
+        "effective_size": float(estimate.effective_size[:, 0].mean()),
+        "coverage": _mean(held[first, 0]),
+        "coverage_interval": [low, high],
+        "bias": _mean(error),
+        "rmse": float(np.sqrt((error**2).mean())) if n else None,
+        "mean_width": float((found.upper - found.lower)[first, 0].mean()) if n else None,
+        "strata": strata,
+    }
+
+
+def _mean(values: np.ndarray) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def covers(found: Intervals, truth: np.ndarray) -> np.ndarray:
+    """Whether each interval (L, K) holds the truth (K,)."""
+    return (found.lower <= truth) & (truth <= found.upper)
+
+
+def share_interval(n_hits: int, n: int, level: float = 0.95) -> tuple[float | None, float | None]:
+    """Exact binomial interval of a share (Clopper and Pearson 1934)."""
+    if n == 0:
+        return None, None
+    tail = (1 - level) / 2
+    low = float(beta.ppf(tail, n_hits, n - n_hits + 1)) if n_hits else 0.0
+    high = float(beta.ppf(1 - tail, n_hits + 1, n - n_hits)) if n_hits < n else 1.0
+    return low, high
+
+
+def is_well_covered(coverage: float | None) -> bool:
+    """Whether the coverage of 95 % intervals lies where it must."""
+    return coverage is not None and COVERAGE_RANGE[0] <= coverage <= COVERAGE_RANGE[1]
+
+
+def judge(record: dict[str, Any]) -> str:
+    """Whether a setting shows what it must: 'holds' or what does not."""
+    rows = {row["estimator"]: row for row in record["estimators"]}
+    if record["kind"] == SUPPORTED:
+        wrong = [name for name in DESIGN_BASED if not is_well_covered(rows[name]["coverage"])]
+        return "holds" if not wrong else f"coverage outside the range: {', '.join(wrong)}"
+    if record["kind"] == UNSUPPORTED:
+        silent = [name for name in rows if rows[name]["refused"] < 1.0]
+        return "holds" if not silent else f"answered without support: {', '.join(silent)}"
+    if record["kind"] == CONFOUNDED:
+        held = record["bounds"]["at_true_gamma"]
+        return "holds" if held >= COVERAGE_RANGE[0] else "the bounds miss the truth"
+    return "holds" if _answers_well(rows) else "answered, and missed"
+
+
+def _answers_well(rows: dict[str, dict[str, Any]]) -> bool:
+    """Where overlap is weak: what is answered covers, as far as so few answers can tell."""
+    return all(
+        row["coverage_interval"][1] is None or row["coverage_interval"][1] >= COVERAGE_RANGE[0]
+        for name, row in rows.items()
+        if name in DESIGN_BASED
+    )
+
+
+def _score_bounds(
+    logs: Logs, target: np.ndarray, evaluation: Evaluation, truth: np.ndarray, gamma: float
+) -> dict[str, Any]:
+    """Share of logs whose bounds hold the truth: at the true Γ, and as if nothing were hidden."""
+    n = min(N_BOUNDED, logs.shape[0])
+    logs = replace(logs, outcome=logs.outcome[..., :1])
+    held = {1.0: 0, gamma: 0}
+    widths = {1.0: 0.0, gamma: 0.0}
+    for log in range(n):
+        for one in held:
+            found = bound_value(
+                logs.pick(log),
+                target[log : log + 1],
+                evaluation.propensity[log : log + 1],
+                one,
+                seed=log,
+            )
+            held[one] += int(found.lower[0] <= truth[0] <= found.upper[0])
+            widths[one] += float(found.upper[0] - found.lower[0]) / n
+    return {
+        "gamma": gamma,
+        "n_logs": n,
+        "at_true_gamma": held[gamma] / n,
+        "without": held[1.0] / n,
+        "mean_width": widths[gamma],
+        "mean_width_without": widths[1.0],
+    }
+
+
+def choose_settings(names: Sequence[str]) -> tuple[Setting, ...]:
+    """Settings whose name begins with one of these; all if none is given."""
+    if not names:
+        return SETTINGS
+    found = tuple(one for one in SETTINGS if one.name.startswith(tuple(names)))
+    if not found:
+        raise unknown_name("setting", names[0], [one.name for one in SETTINGS])
+    return found
+
+
+def true_params_of(city: Path) -> Callable[[Any], Any]:
+    """(domain) -> params of what really happened in a synthetic city, its first year left out."""
+    window = open_records(city).window
+    later = window[0] + timedelta(days=365)
+    if later >= window[1]:
+        raise InputError(
+            f"{city} has records from {window[0]} to {window[1]}; more than a year is needed, "
+            "because the first one only fills the features' history."
+        )
+    return lambda domain: domain.truth(city, later)
