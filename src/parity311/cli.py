@@ -19,6 +19,7 @@ from parity311.audit.commands import audit_command
 from parity311.errors import InputError, Parity311Error
 from parity311.explain.commands import documents_command, explain_command
 from parity311.feeds.commands import fetch_app, records_app
+from parity311.lifecycle.frontier_commands import frontier_command
 from parity311.reporting.commands import app as reporting_app
 
 app = typer.Typer(
@@ -38,6 +39,7 @@ app.add_typer(reporting_app, name="reporting")
 app.add_typer(bench_app, name="bench")
 app.command("audit")(audit_command)
 app.command("explain")(explain_command)
+app.command("frontier")(frontier_command)
 app.command("documents")(documents_command)
 
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
@@ -184,6 +186,10 @@ def train_command(
         Path | None, typer.Option(help="Folder of records to estimate the process from.")
     ] = None,
     example: Annotated[bool, typer.Option(help="Train in the domain's small example.")] = False,
+    until: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="Learn from records before this day only."),
+    ] = None,
     steps: Annotated[int, typer.Option(help="Steps per environment.", min=1)] = 20_000,
     out: Annotated[Path, typer.Option(help="Folder for policies and checkpoints.")] = Path(
         "runs/training"
@@ -236,6 +242,7 @@ def train_command(
             seeds=range(seeds),
             steps=steps,
             records=records,
+            until=until.date() if until else None,
             decisions=decisions,
             resume=resume,
             stop_after_s=slice_seconds,
@@ -280,6 +287,10 @@ def sweep_command(
     records: Annotated[
         Path | None, typer.Option(help="Folder of records; the domain's example if not given.")
     ] = None,
+    until: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="Learn from records before this day only."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for policies and checkpoints.")] = Path(
         "runs/sweep"
     ),
@@ -311,6 +322,7 @@ def sweep_command(
             steps,
             out=out,
             records=records,
+            until=until.date() if until else None,
             settings=parse_settings(settings or []),
             chunk=chunk,
             resume=resume,
