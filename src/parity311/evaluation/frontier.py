@@ -29,7 +29,7 @@ from parity311.training.loop import Trained
 SETTLING_FACTORS = (16.0, 8.0, 4.0, 2.0, 1.0)
 """By how much coverage prices move faster than usual, round by round, until they have settled"""
 EPISODES_SETTLING = {True: 2 * CHUNK, False: CHUNK}
-EPISODES_SCORED = {True: 8 * CHUNK, False: 2 * CHUNK}
+EPISODES_SCORED = {True: 8 * CHUNK, False: 4 * CHUNK}
 """By whether steps are independent, so that episodes are cheap and say little each"""
 GAP_LEVELS = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
 TARGET_GAP = 0.05
@@ -284,15 +284,39 @@ def near_today(frontier: Frontier) -> np.ndarray:
     return near if near.any() else np.ones(len(visits), bool)
 
 
-def cheapest_at(frontier: Frontier, price: np.ndarray, gap: float) -> int | None:
-    """Preference with the least price whose gap is at most this, near today's visits."""
-    reaches = near_today(frontier) & (frontier.learned.gap.mean(axis=1) <= gap)
+def cheapest_at(
+    frontier: Frontier, price: np.ndarray, gap: float, seeds: Sequence[int] | None = None
+) -> int | None:
+    """Preference with the least price whose gap is at most this, near today's visits.
+
+    Judged by the mean over these seeds, or over all.
+    """
+    over = list(range(price.shape[1])) if seeds is None else list(seeds)
+    reaches = near_today(frontier) & (frontier.learned.gap[:, over].mean(axis=1) <= gap)
     if not reaches.any():
         return None
-    return int(np.argmin(np.where(reaches, price.mean(axis=1), np.inf)))
+    return int(np.argmin(np.where(reaches, price[:, over].mean(axis=1), np.inf)))
+
+
+def read_at(frontier: Frontier, price: np.ndarray, gap: float) -> tuple[np.ndarray, np.ndarray]:
+    """Price and gap (seeds,) of the cheapest preference that reaches a gap; NaN where none does.
+
+    For each seed the preference is chosen on the others, whose episodes are others too: the best of
+    many on the very episodes it was chosen on looks cheaper than it is.
+    """
+    n_seeds = price.shape[1]
+    found = np.full((2, n_seeds), np.nan)
+    for seed in range(n_seeds):
+        others = [other for other in range(n_seeds) if other != seed] or [seed]
+        place = cheapest_at(frontier, price, gap, others)
+        if place is not None:
+            found[:, seed] = price[place, seed], frontier.learned.gap[place, seed]
+    return found[0], found[1]
 
 
 def summarise_values(values: np.ndarray) -> dict[str, float | None]:
-    """Mean over seeds with its 95 % interval."""
-    bounds = mean_interval(values) or [None, None]
-    return {"value": float(np.mean(values)), "lower": bounds[0], "upper": bounds[1]}
+    """Mean over seeds with its 95 % interval; nothing where no seed has a value."""
+    known = values[np.isfinite(values)]
+    bounds = mean_interval(known) or [None, None]
+    value = float(known.mean()) if len(known) else None
+    return {"value": value, "lower": bounds[0], "upper": bounds[1]}

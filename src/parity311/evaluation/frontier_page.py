@@ -119,7 +119,7 @@ def _scatter(found: Mapping[str, Any], x: str, y: str) -> str:
 
 
 def _price_chart(found: Mapping[str, Any]) -> str:
-    rows = [row for row in found["price_curve"] if row["price"] is not None]
+    rows = [row for row in found["price_curve"] if (row["price"] or {}).get("value") is not None]
     nothing = float("nan")
     lines = [
         Line(
@@ -142,7 +142,7 @@ def _price_chart(found: Mapping[str, Any]) -> str:
 
 
 def _say(figure: Mapping[str, Any] | None, number_format: Any = "percent") -> str:
-    if figure is None:
+    if figure is None or figure["value"] is None:
         return "out of reach"
     text = format_value(figure["value"], number_format)
     bounds = format_interval(figure["lower"], figure["upper"], number_format)

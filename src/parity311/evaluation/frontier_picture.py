@@ -14,6 +14,7 @@ from parity311.runs.pictures.frame import (
     draw_axis_title,
     draw_grid,
     draw_legend,
+    draw_notes,
     make_frame,
 )
 from parity311.runs.pictures.style import TICK_SIZE
@@ -23,6 +24,8 @@ WIDTH = 560.0
 HEIGHT = 360.0
 RADIUS = 5.0
 BANDS = ("no weight on equity", "α₃ up to 0.1", "α₃ above 0.1", "rule of thumb")
+ROOM = 0.3
+"""Share of the points' range around it in which a rule is drawn"""
 RULE = 3
 """Place of the rules among the bands"""
 
@@ -40,7 +43,8 @@ def draw_points(
     canvas = Canvas(WIDTH)
     top = draw_legend(canvas, MARGIN, BANDS, "mark")
     top = draw_axis_title(canvas, MARGIN, top + 12, y[1].label, WIDTH - 2 * MARGIN) + 8
-    everybody = [*points, *rules]
+    inside, outside = split_rules(points, rules, (x[0], y[0]))
+    everybody = [*points, *inside]
     y_ticks = choose_ticks([one[y[0]]["value"] for one in everybody], y[1])
     left, right = MARGIN + y_ticks.label_width + 8, WIDTH - MARGIN - 10
     x_ticks = fit_ticks([one[x[0]]["value"] for one in everybody], x[1], right - left)
@@ -49,10 +53,33 @@ def draw_points(
     # What nothing beats comes last, so that it lies on top.
     for point in sorted(points, key=lambda one: one["is_best"]):
         _draw_choice(canvas, frame, point, x[0], y[0])
-    _draw_rules(canvas, frame, rules, x[0], y[0], today)
+    _draw_rules(canvas, frame, inside, x[0], y[0], today)
     end = draw_axis_title(canvas, left, frame.bottom + 37, x[1].label, WIDTH - left - MARGIN)
+    if outside:
+        names = ", ".join(
+            f"{rule['name']} ({format_value(rule[x[0]]['value'], x[1].number_format)}; "
+            f"{format_value(rule[y[0]]['value'], y[1].number_format)})"
+            for rule in outside
+        )
+        end = draw_notes(canvas, end, [f"Outside the picture: {names}."])
     words = f"{len(points)} preferences and {len(rules)} rules; the table below has every figure."
     return canvas.finish(end + MARGIN, title, words)
+
+
+def split_rules(
+    points: Sequence[Mapping[str, Any]], rules: Sequence[Mapping[str, Any]], names: tuple[str, str]
+) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """Rules that lie near the points, and those so far off that they would press them together."""
+
+    def is_near(rule: Mapping[str, Any]) -> bool:
+        for name in names:
+            values = [point[name]["value"] for point in points]
+            room = ROOM * (max(values) - min(values))
+            if not min(values) - room <= rule[name]["value"] <= max(values) + room:
+                return False
+        return True
+
+    return [rule for rule in rules if is_near(rule)], [rule for rule in rules if not is_near(rule)]
 
 
 def band_of(point: Mapping[str, Any]) -> int:

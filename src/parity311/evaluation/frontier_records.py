@@ -20,6 +20,7 @@ from parity311.evaluation.frontier import (
     measure_volume,
     near_today,
     price_of_equity,
+    read_at,
     summarise_values,
 )
 from parity311.mdp.contract import EQUITY, REWARD_NAMES
@@ -68,7 +69,7 @@ def summarise_frontier(frontier: Frontier, floor: PriceFloor) -> dict[str, Any]:
         "n_best": int(is_best.sum()),
         "knee": knee,
         "cheapest_at_target": target,
-        "price_at_target": None if target is None else summarise_values(price[target]),
+        "price_at_target": None if target is None else _at(frontier, price, TARGET_GAP)["price"],
         "floor_at_target": floor.at(_visits_today(frontier), TARGET_GAP),
         "price_curve": _curve(frontier, price, floor),
         "n_near_today": int(near_today(frontier).sum()),
@@ -112,16 +113,16 @@ def _curve(frontier: Frontier, price: np.ndarray, floor: PriceFloor) -> list[dic
     rows = []
     for level in GAP_LEVELS:
         place = cheapest_at(frontier, price, level)
-        rows.append(
-            {
-                "gap": level,
-                "place": place,
-                "reached_gap": None if place is None else float(frontier.learned.gap[place].mean()),
-                "price": None if place is None else summarise_values(price[place]),
-                "floor": floor.at(visits, level),
-            }
+        read = (
+            {"reached_gap": None, "price": None} if place is None else _at(frontier, price, level)
         )
+        rows.append({"gap": level, "place": place, **read, "floor": floor.at(visits, level)})
     return rows
+
+
+def _at(frontier: Frontier, price: np.ndarray, gap: float) -> dict[str, Any]:
+    prices, gaps = read_at(frontier, price, gap)
+    return {"reached_gap": summarise_values(gaps), "price": summarise_values(prices)}
 
 
 def price_of_rule(frontier: Frontier, name: str = DUAL) -> dict[str, Any] | None:

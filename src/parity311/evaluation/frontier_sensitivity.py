@@ -18,10 +18,10 @@ import numpy as np
 from parity311.evaluation.frontier import (
     TARGET_GAP,
     Frontier,
-    cheapest_at,
     measure_volume,
     play_frontier,
     price_of_equity,
+    read_at,
     summarise_values,
 )
 from parity311.mdp.contract import N_REWARDS, REWARD_NAMES
@@ -150,8 +150,8 @@ def _row(assumption: Assumption, moved: Frontier, base: Frontier) -> dict[str, A
     # Nobody can buy a gap that is out of reach: no price is far enough from the old one.
     is_lost = prices[0] is not None and prices[1] is None
     moves = [abs(float(change.mean())), 1.0 if is_lost else 0.0]
-    if rise is not None:
-        moves.append(abs(float(rise.mean())))
+    if rise is not None and np.isfinite(rise).any():
+        moves.append(abs(float(np.nanmean(rise))))
     return {
         "assumption": assumption.name,
         "change": assumption.change,
@@ -168,10 +168,9 @@ def _row(assumption: Assumption, moved: Frontier, base: Frontier) -> dict[str, A
 
 
 def _price_at_target(frontier: Frontier) -> np.ndarray | None:
-    """Price (seeds,) of the cheapest preference that reaches the target gap, or None."""
-    price = price_of_equity(frontier)
-    place = cheapest_at(frontier, price, TARGET_GAP)
-    return None if place is None else price[place]
+    """Price (seeds,) of the cheapest preference that reaches the target gap; None if none does."""
+    prices, _ = read_at(frontier, price_of_equity(frontier), TARGET_GAP)
+    return prices if np.isfinite(prices).any() else None
 
 
 def name_most_moving(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -59,7 +59,7 @@ def _print(result: dict[str, Any]) -> None:
     from parity311.runs.formats import format_interval, format_value
 
     def say(label: str, figure: dict[str, Any] | None, number_format: Any = "percent") -> None:
-        if figure is None:
+        if figure is None or figure["value"] is None:
             typer.echo(f"{label}: not reached")
             return
         bounds = format_interval(figure["lower"], figure["upper"], number_format)
