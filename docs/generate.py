@@ -21,6 +21,7 @@ from typing import Any
 from docs.audit_figures import audit_block, records_block, shapley_block
 from docs.ceilings import ceilings_block
 from docs.equity_term import equity_block
+from docs.frontier_figures import frontier_block, sensitivity_block
 from docs.other_seeds import seeds_block
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,6 +31,7 @@ FILES = (
     "docs/reference/command-line.md",
     "docs/reference/domains.md",
     "docs/explanation/equity-term.md",
+    "docs/explanation/frontier.md",
     "docs/reference/ceilings.md",
     "docs/explanation/audit.md",
     "docs/how-to/use-nyc-open-data.md",
@@ -118,6 +120,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "domains": domain_cards,
     "other-seeds": seeds_block,
     "equity-term": equity_block,
+    "frontier": frontier_block,
+    "frontier-sensitivity": sensitivity_block,
     "ceilings": ceilings_block,
     "bench-audit": audit_block,
     "bench-shapley": shapley_block,

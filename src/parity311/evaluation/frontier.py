@@ -28,7 +28,7 @@ from parity311.training.loop import Trained
 
 SETTLING_FACTORS = (16.0, 8.0, 4.0, 2.0, 1.0)
 """By how much coverage prices move faster than usual, round by round, until they have settled"""
-EPISODES_SETTLING = {True: 2 * CHUNK, False: CHUNK}
+EPISODES_SETTLING = CHUNK
 EPISODES_SCORED = {True: 8 * CHUNK, False: 4 * CHUNK}
 """By whether steps are independent, so that episodes are cheap and say little each"""
 GAP_LEVELS = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
@@ -164,7 +164,7 @@ def _play(
     settled = list(contenders)
     rounds = jax.random.split(key_settle, len(SETTLING_FACTORS))
     for factor, key_round in zip(SETTLING_FACTORS, rounds, strict=True):
-        keys = jax.random.split(key_round, EPISODES_SETTLING[is_cheap])
+        keys = jax.random.split(key_round, EPISODES_SETTLING)
         moving = [replace(one, price_step=factor * own_step) for one in settled]
         seen = evaluate(harness, estimated, moving, keys, equity=equity)
         prices = np.asarray(seen.mean_prices).mean(axis=1)

@@ -19,7 +19,7 @@ import numpy as np
 from parity311.domains.boiler import DOMAIN
 from parity311.mdp.harness import Harness
 from parity311.training import agent_for, train
-from parity311.training.benchmark import _run_peer
+from parity311.training.benchmark import run_peer
 from parity311.training.frontier import (
     additive_epsilon,
     boiler_settings,
@@ -45,7 +45,9 @@ def bench_frontier(
     The reference point is the componentwise worst of the domain's rules, played the same way.
     The conditioned network's seconds include compiling; stable-baselines3's do not.
     """
-    peer = _run_peer("sb3", n_steps)
+    # The same network and look ahead as the agents it stands beside.
+    same = {name: DOMAIN.agent_settings["dqn"][name] for name in ("hidden", "discount")}
+    peer = run_peer("sb3", n_steps, same)
     preferences, params = boiler_settings(), read_boiler(params_file)
     seeds = list(range(n_seeds))
     conditioned, one_s = [], []
