@@ -140,12 +140,23 @@ def play_frontier(
     names = [each.name for each in fields(Outcomes)]
     whole = Outcomes(*(np.stack([getattr(one, name) for one in played], axis=1) for name in names))
     n_rules = len(rules)
+    today = [one.name for one in rules].index(TODAY)
+    whole = replace(whole, speed=level_by(whole.speed, today), cost=level_by(whole.cost, today))
     return Frontier(
         menu=np.asarray(menu),
         learned=whole.take(np.arange(n_rules, n_rules + len(menu))),
         rule_names=tuple(one.name for one in rules),
         rules=whole.take(np.arange(n_rules)),
     )
+
+
+def level_by(values: np.ndarray, place: int) -> np.ndarray:
+    """Take from every seed (policies, seeds) what its episodes did to the policy at this place.
+
+    A hard winter slows everybody down; what is left between seeds is how policies differ from that
+    one, which is what an interval is wanted of. Means over seeds stay as they are.
+    """
+    return values - values[place] + values[place].mean()
 
 
 def _play(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
@@ -71,12 +72,17 @@ def render(found: Mapping[str, Any], charts: Mapping[str, str]) -> str:
             for name, caption in captions.items()
         ],
         curve=embed_svg(charts["price_curve"], "price_curve_", ""),
-        most_gap=max(point["gap"]["value"] for point in found["points"]),
-        most_visits=max(point["visits"]["value"] for point in found["points"]),
+        most_gap=_round_up(max(point["gap"]["value"] for point in found["points"])),
+        most_visits=_round_up(max(point["visits"]["value"] for point in found["points"])),
         price_words=_price_words(found),
         sensitivity_words=_sensitivity_words(found),
         nothing=NOTHING,
     )  # fmt: skip
+
+
+def _round_up(value: float) -> float:
+    """The next thousandth: the end of a slider that hides nothing."""
+    return math.ceil(1000 * value) / 1000
 
 
 def _environment() -> Environment:

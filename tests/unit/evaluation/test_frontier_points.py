@@ -15,6 +15,7 @@ from parity311.evaluation.frontier import (
     cheapest_at,
     find_best,
     find_knee,
+    level_by,
     measure_epsilon,
     measure_volume,
     price_of_equity,
@@ -116,6 +117,15 @@ def test_the_cheapest_point_is_chosen_on_other_seeds() -> None:
     assert chosen[0] == pytest.approx(0.02)
     assert gaps[0] == pytest.approx(0.04)
     assert np.isnan(read_at(frontier, price, 0.005)[0]).all()
+
+
+def test_a_hard_winter_is_nobodys_merit() -> None:
+    winter = np.array([0.0, 0.3, -0.2])
+    values = np.array([[1.0], [1.5]]) + winter
+    levelled = level_by(values, 0)
+    np.testing.assert_allclose(levelled[1] - levelled[0], 0.5)
+    np.testing.assert_allclose(levelled.std(axis=1), 0.0, atol=1e-12)
+    np.testing.assert_allclose(levelled.mean(axis=1), values.mean(axis=1))
 
 
 def test_a_single_seed_has_no_interval() -> None:

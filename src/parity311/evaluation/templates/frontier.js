@@ -27,7 +27,7 @@ function choose(place) {
   chosen.append(title, list, words);
 }
 function limit() {
-  const isAny = (input) => Number(input.value) >= Number(input.max);
+  const isAny = (input) => Number(input.value) >= Number(input.max) - 1e-6;
   byId("said-gap").textContent = isAny(gap) ? "any" : Number(gap.value).toFixed(3);
   byId("said-visits").textContent = isAny(visits) ? "any" : (100 * visits.value).toFixed(0) + " %";
   let shown = 0;
