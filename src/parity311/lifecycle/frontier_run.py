@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from parity311.agents import AGENTS
 from parity311.audit.of_records import add_records
 from parity311.domains import get_domain
 from parity311.errors import EstimationError, InputError, unknown_name
@@ -55,7 +54,7 @@ class FrontierConfig:
     preferences: int = 128
     seeds: int = 5
     agent: str = "conditioned"
-    """one network for all of them, or dqn: an agent for each"""
+    """one network for all of them, or dqn: an agent for each; a sweep's own where one is given"""
     steps: int = 10_000
     """Updates of every agent"""
     sweep: str = ""
@@ -78,16 +77,14 @@ class Processes:
 def check_config(config: FrontierConfig) -> Domain:
     """Refuse what cannot work before anything is read or trained."""
     domain = get_domain(config.domain)
-    assert domain.play is not None
+    # A domain without a decision process says so here.
+    _ = domain.play
     if config.preferences < 2 or config.seeds < 1 or config.steps < 1:
         raise InputError(
             f"{config.preferences} preferences, {config.seeds} seeds and {config.steps} steps were "
             "asked for; a frontier needs at least 2 preferences, 1 seed and 1 step."
         )
     if config.agent not in LEARNERS:
-        known = config.agent in AGENTS
-        if known and config.sweep:
-            return domain
         raise unknown_name("agent of a frontier", config.agent, LEARNERS)
     load_moocore()
     return domain
@@ -117,7 +114,11 @@ def run_frontier(config: FrontierConfig, *, runs: Path, progress: Progress) -> d
                     n_seeds=config.seeds, steps=config.steps, seed=config.seed,
                     progress=lambda so_far, total: progress("assumptions", so_far, total),
                 )  # fmt: skip
-        found = _describe(config, harness, records, processes, frontier, rows)
+        made_by = replace(
+            config, agent=trained.agent.name, seeds=len(set(trained.seeds.tolist())),
+            steps=int(trained.curve[-1]["steps"]),
+        )  # fmt: skip
+        found = _describe(made_by, harness, records, processes, frontier, rows)
         _write(run, found)
     page = run.final_path / "frontier.html"
     return {"run": run.id, "page": str(page), "config": asdict(config), **found}

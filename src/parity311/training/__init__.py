@@ -44,12 +44,14 @@ def train(
     ``settings`` override everything.
     """
     from parity311.mdp.harness import Harness
-    from parity311.training.frontier import train_menu
+    from parity311.training.frontier import cover, train_menu
     from parity311.training.loop import train_agents
 
     harness = Harness(domain, observation_set=observation_set, action_set=action_set)
     # One network covers all preferences; what is asked for is read off it.
-    learn = train_menu if agent == "conditioned" else train_agents
+    learn = train_agents
+    if agent == "conditioned":
+        learn, settings = train_menu, {"corners": cover(domain, preferences), **(settings or {})}
     return learn(
         harness,
         params,

@@ -104,6 +104,32 @@ def boiler_settings() -> np.ndarray:
     return trade_off_grid(boiler.DOMAIN.preference, trade_offs)
 
 
+def cover(
+    domain: Domain, preferences: Sequence[Sequence[float]] | np.ndarray
+) -> tuple[tuple[float, ...], ...]:
+    """The domain's corners, and with them any preference that does not lie between them."""
+    corners = hull_of(domain)
+    beyond = [
+        tuple(float(weight) for weight in one)
+        for one in preferences
+        if not _lies_between(np.asarray(corners), np.asarray(one, np.float64))
+    ]
+    return tuple(dict.fromkeys([*corners, *beyond]))
+
+
+def _lies_between(corners: np.ndarray, preference: np.ndarray) -> bool:
+    """Whether a preference is a trade-off and a weight of equity between those of the corners."""
+    equity = preference[EQUITY]
+    if equity > corners[:, EQUITY].max() + 1e-6:
+        return False
+    without = corners[corners[:, EQUITY] == corners[:, EQUITY].min()]
+    low, high = without[without[:, 1].argmin()], without[without[:, 1].argmax()]
+    rest = preference * (np.arange(len(preference)) != EQUITY) / max(1.0 - equity, 1e-9)
+    share = (rest[1] - low[1]) / max(high[1] - low[1], 1e-9)
+    nearest = low + np.clip(share, 0.0, 1.0) * (high - low)
+    return bool(np.abs(rest - nearest).max() < 1e-3)
+
+
 def corners_of(preferences: np.ndarray) -> tuple[tuple[float, ...], ...]:
     """The most and least of speed against cost, with the least and most equity: the hull's ends."""
     rest = preferences / np.maximum(1.0 - preferences[:, [EQUITY]], 1e-9)

@@ -67,7 +67,7 @@ def read_sweep(folder: Path, harness: Harness, params: Any) -> tuple[np.ndarray,
         preferences=np.asarray([preference for preference, _, _ in rows], np.float32),
         seeds=np.asarray([seed for _, seed, _ in rows]),
         prices=np.zeros((len(rows), 6)),
-        curve=[],
+        curve=[{"steps": summary["steps"]}],
     )
     return np.asarray(menu, np.float32), trained
 

@@ -18,6 +18,7 @@ from parity311.mdp.harness import Harness
 from parity311.training import agent_for, train
 from parity311.training.bare import write_params
 from parity311.training.frontier import (
+    cover,
     find_nondominated,
     hull_of,
     spread_preferences,
@@ -67,6 +68,13 @@ def test_the_hull_holds_every_menu() -> None:
     assert share(corners).min() <= share(menu).min()
     assert share(corners).max() >= share(menu).max()
     assert (np.abs(menu[:, 0] - menu[:, 1]) < 1e-6).any(), "today's trade-off is on the menu"
+
+
+def test_a_preference_beyond_the_hull_becomes_a_corner() -> None:
+    inside = spread_preferences(DOMAIN.preference, 128)
+    assert cover(DOMAIN, inside) == hull_of(DOMAIN)
+    for beyond in ((0.0, 0.0, 0.0, 1.0), (0.05, 0.05, 0.9, 0.0), (1.0, 0.0, 0.0, 0.0)):
+        assert cover(DOMAIN, [beyond]) == (*hull_of(DOMAIN), beyond)
 
 
 def test_a_domain_that_gives_cost_no_weight_still_has_a_trade_off() -> None:
