@@ -156,8 +156,9 @@ def _curve_lines(slug: str, own: list[dict[str, Any]]) -> list[str]:
 
 def sensitivity_block() -> str:
     """One table a domain, what moves the frontier most first."""
-    lines = []
-    for found in json.loads(KEPT.read_text())["sensitivity"]:
+    kept = json.loads(KEPT.read_text())["sensitivity"]
+    lines = [] if kept else ["Not measured yet: `python -m docs.frontier_figures --sensitivity`."]
+    for found in kept:
         lines += [f"**{found['domain']}**, city {found['city_seed']}", ""]
         lines += ["| assumption | change | moves | volume | price at a gap of 0.05 | least gap |",
                   "| --- | --- | ---: | ---: | ---: | ---: |"]  # fmt: skip

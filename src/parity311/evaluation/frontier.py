@@ -20,14 +20,16 @@ from parity311.errors import InputError
 from parity311.evaluation.compare import TODAY, rule_contenders
 from parity311.evaluation.rollout import CHUNK, Contender, Episodes, evaluate
 from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA
-from parity311.mdp.equity import coverage_gap
+from parity311.mdp.equity import EquityParams, coverage_gap, relative_need_weights
 from parity311.mdp.harness import Harness
 from parity311.training.frontier import additive_epsilon, find_nondominated, hypervolume
 from parity311.training.intervals import mean_interval
 from parity311.training.loop import Trained
 
-SETTLING_FACTORS = (16.0, 8.0, 4.0, 2.0, 1.0)
-"""By how much coverage prices move faster than usual, round by round, until they have settled"""
+SETTLING_GAINS = (2.0, 1.0, 0.5, 0.25, 0.25)
+"""By how much prices move in an episode for a stratum that is not served at all, round by round.
+At their own pace they would take years where visits are scarce: shortfalls are thousandths a step.
+"""
 EPISODES_SETTLING = CHUNK
 EPISODES_SCORED = {True: 8 * CHUNK, False: 4 * CHUNK}
 """By whether steps are independent, so that episodes are cheap and say little each"""
@@ -171,20 +173,44 @@ def _play(
     key_settle, key_score = jax.random.split(key)
     is_cheap = harness.domain.play.cases is not None
     equity = harness.equity_params(estimated, **options)
-    own_step = float(equity.step_size)
+    settled = settle_prices(harness, estimated, contenders, equity, key_settle)
+    keys = jax.random.split(key_score, EPISODES_SCORED[is_cheap])
+    return _outcomes(evaluate(harness, true, settled, keys, equity=equity))
+
+
+def settle_prices(
+    harness: Harness,
+    estimated: Any,
+    contenders: Sequence[Contender],
+    equity: EquityParams,
+    key: jax.Array,
+) -> list[Contender]:
+    """Let coverage prices find where they rest in the estimated process, faster than they would.
+
+    The rule of the prices is their own, cap and target gap included; only its step is larger at
+    first, in proportion to how little a policy serves in a step.
+    """
     settled = list(contenders)
-    rounds = jax.random.split(key_settle, len(SETTLING_FACTORS))
-    for factor, key_round in zip(SETTLING_FACTORS, rounds, strict=True):
+    weights = np.asarray(relative_need_weights(equity.denominators))[:N_KNOWN_STRATA]
+    steps = np.full(len(settled), float(equity.step_size))
+    # The first round only says how much is served.
+    for gain, key_round in zip(
+        (*SETTLING_GAINS, 0.0), jax.random.split(key, 1 + len(SETTLING_GAINS)), strict=True
+    ):
+        moving = [
+            replace(one, price_step=float(step)) for one, step in zip(settled, steps, strict=True)
+        ]
         keys = jax.random.split(key_round, EPISODES_SETTLING)
-        moving = [replace(one, price_step=factor * own_step) for one in settled]
         seen = evaluate(harness, estimated, moving, keys, equity=equity)
+        served = np.asarray(seen.tally.counted)[:, :, :N_KNOWN_STRATA].mean(axis=1) * weights
+        # In an episode a stratum that is served not at all falls short by the mean of all.
+        steps = np.maximum(gain / np.maximum(served.mean(axis=1), 1e-6), float(equity.step_size))
         prices = np.asarray(seen.mean_prices).mean(axis=1)
         settled = [
             replace(one, prices=prices[place]) if one.is_priced else one
             for place, one in enumerate(settled)
         ]
-    keys = jax.random.split(key_score, EPISODES_SCORED[is_cheap])
-    return _outcomes(evaluate(harness, true, settled, keys, equity=equity))
+    return settled
 
 
 def _outcomes(episodes: Episodes) -> Outcomes:

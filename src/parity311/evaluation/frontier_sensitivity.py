@@ -174,6 +174,9 @@ def _price_at_target(frontier: Frontier) -> np.ndarray | None:
 
 
 def name_most_moving(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The assumption that moves the frontier most, in words."""
+    """The assumption that moves the frontier most, in words; none if the seed moves it further."""
+    luck = next(row["moves"] for row in rows if row["assumption"] == NOTHING)
     first = next(row for row in rows if row["assumption"] != NOTHING)
+    if first["moves"] <= luck:
+        return "none of them by more than another seed does"
     return f"{first['assumption']} ({first['change']})"

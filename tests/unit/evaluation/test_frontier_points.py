@@ -24,7 +24,12 @@ from parity311.evaluation.frontier import (
 )
 from parity311.evaluation.frontier_page import _price_chart, _scatter, render
 from parity311.evaluation.frontier_records import PriceFloor, summarise_frontier
-from parity311.evaluation.frontier_sensitivity import NOTHING, _row, list_assumptions
+from parity311.evaluation.frontier_sensitivity import (
+    NOTHING,
+    _row,
+    list_assumptions,
+    name_most_moving,
+)
 from parity311.mdp.harness import Harness
 
 N_SEEDS = 3
@@ -189,6 +194,16 @@ def test_a_gap_out_of_reach_counts_as_the_largest_move() -> None:
     assert row["is_target_lost"]
     assert row["moves"] == 1.0
     assert row["price_at_target"] is None
+
+
+def test_what_moves_less_than_a_seed_is_not_named() -> None:
+    rows = [
+        {"assumption": "weight of speed", "change": "halved", "moves": 0.2},
+        {"assumption": NOTHING, "change": "other seeds", "moves": 0.1},
+    ]
+    assert name_most_moving(rows) == "weight of speed (halved)"
+    rows[1]["moves"] = 0.3
+    assert "none" in name_most_moving(rows)
 
 
 def test_a_menu_that_does_not_divide_is_refused() -> None:
