@@ -33,6 +33,7 @@ from parity311.records.store import Records, open_records
 from parity311.runs.store import RunWriter, start_run
 from parity311.runs.strict_json import write_json
 from parity311.training import train
+from parity311.training.checkpoint import digest_arrays
 from parity311.training.frontier import load_moocore, spread_preferences
 from parity311.training.loop import Trained
 from parity311.training.sweep import run_sweep
@@ -158,7 +159,9 @@ def learn_menu(
             config.steps, progress=told,
         )  # fmt: skip
         return menu, trained
-    folder = runs / f"sweep-{config.domain}-{config.agent}"
+    # One folder a question, so that an interrupted sweep goes on and another is never mistaken.
+    asked = f"{len(menu)}x{config.seeds}-{config.steps}-{digest_arrays(processes.estimated)[:8]}"
+    folder = runs / f"sweep-{config.domain}-{config.agent}-{asked}"
     run_sweep(
         config.domain, config.agent, menu, range(config.seeds), config.steps, out=folder,
         records=Path(config.city), until=processes.test_from, resume=folder.exists(), progress=told,
