@@ -53,6 +53,10 @@ def test_a_conditioned_training_gives_a_plain_policy_for_every_preference(
             own = apply_network(trained.weights(2 * place + number), seen)
             read = apply_network(network_for(whole.weights(number), preference), seen)
             np.testing.assert_allclose(own, read, atol=1e-6)
+    # Training one preference of the menu alone gives the very policy that was on it.
+    alone = train(DOMAIN, params, "conditioned", [MENU[2]], [0, 1], 20, settings=SMALL)
+    for name, values in alone.policies.items():
+        np.testing.assert_array_equal(values, trained.policies[name][4:6])
     # What is saved can be served: it takes the observation as it is.
     write_trained(tmp_path, trained, seconds=0.0)
     policy = load_policy(tmp_path / "policy-0003")
