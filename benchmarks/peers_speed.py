@@ -51,7 +51,9 @@ def time_environment(n_steps: int) -> tuple[float, float]:
     return watch.read()
 
 
-def run_sb3(n_steps: int) -> tuple[float, float]:
+def run_sb3(
+    n_steps: int, hidden: tuple[int, ...] = (128, 128), discount: float = 0.99
+) -> tuple[float, float]:
     """Seconds of stable-baselines3's DQN with the paper's hyper-parameters, an update a step."""
     import torch  # pyright: ignore[reportMissingImports]
     from stable_baselines3 import DQN  # pyright: ignore[reportMissingImports]
@@ -60,9 +62,9 @@ def run_sb3(n_steps: int) -> tuple[float, float]:
     torch.set_num_threads(1)
     agent = DQN(
         "MlpPolicy", make_environment(), learning_rate=1e-3, buffer_size=50_000, batch_size=64,
-        learning_starts=64, train_freq=1, gradient_steps=1, target_update_interval=500, gamma=0.99,
-        exploration_fraction=0.5, exploration_final_eps=0.05, max_grad_norm=10.0,
-        policy_kwargs={"net_arch": [128, 128]}, seed=0, device="cpu",
+        learning_starts=64, train_freq=1, gradient_steps=1, target_update_interval=500,
+        gamma=discount, exploration_fraction=0.5, exploration_final_eps=0.05, max_grad_norm=10.0,
+        policy_kwargs={"net_arch": list(hidden)}, seed=0, device="cpu",
     )  # fmt: skip
     agent.learn(300)
     watch = Watch()
@@ -143,7 +145,8 @@ RUNNERS = {"sb3": run_sb3, "tianshou": run_tianshou, "d3rlpy": run_d3rlpy}
 def main() -> None:
     """Run the peer that is named, and say how fast it was."""
     name, n_steps = sys.argv[1], int(sys.argv[2])
-    seconds = RUNNERS[name](n_steps)
+    settings = json.loads(sys.argv[3]) if len(sys.argv) > 3 else {}
+    seconds = RUNNERS[name](n_steps, **settings)
     apart = (0.0, 0.0) if name == "d3rlpy" else time_environment(n_steps)
     print(
         json.dumps(

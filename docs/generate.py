@@ -22,6 +22,7 @@ from docs.audit_figures import audit_block, records_block, shapley_block
 from docs.ceilings import ceilings_block
 from docs.equity_term import equity_block
 from docs.off_policy_figures import off_policy_block
+from docs.frontier_figures import frontier_block, sensitivity_block
 from docs.other_seeds import seeds_block
 from docs.reproduction import reproduction_block
 
@@ -32,6 +33,7 @@ FILES = (
     "docs/reference/command-line.md",
     "docs/reference/domains.md",
     "docs/explanation/equity-term.md",
+    "docs/explanation/frontier.md",
     "docs/reference/ceilings.md",
     "docs/explanation/audit.md",
     "docs/explanation/reproduction.md",
@@ -122,6 +124,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "domains": domain_cards,
     "other-seeds": seeds_block,
     "equity-term": equity_block,
+    "frontier": frontier_block,
+    "frontier-sensitivity": sensitivity_block,
     "ceilings": ceilings_block,
     "reproduction": reproduction_block,
     "off-policy": off_policy_block,

@@ -20,6 +20,7 @@ from parity311.errors import InputError, Parity311Error
 from parity311.evaluation.off_policy.commands import backtest_command, bench_off_policy_command
 from parity311.explain.commands import documents_command, explain_command
 from parity311.feeds.commands import fetch_app, records_app
+from parity311.lifecycle.frontier_commands import frontier_command
 from parity311.reporting.commands import app as reporting_app
 from parity311.reproduction.commands import reproduce_command
 
@@ -42,6 +43,7 @@ app.command("audit")(audit_command)
 app.command("backtest")(backtest_command)
 bench_app.command("off-policy")(bench_off_policy_command)
 app.command("explain")(explain_command)
+app.command("frontier")(frontier_command)
 app.command("documents")(documents_command)
 app.command("reproduce")(reproduce_command)
 
@@ -189,6 +191,10 @@ def train_command(
         Path | None, typer.Option(help="Folder of records to estimate the process from.")
     ] = None,
     example: Annotated[bool, typer.Option(help="Train in the domain's small example.")] = False,
+    until: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="Learn from records before this day only."),
+    ] = None,
     steps: Annotated[int, typer.Option(help="Steps per environment.", min=1)] = 20_000,
     out: Annotated[Path, typer.Option(help="Folder for policies and checkpoints.")] = Path(
         "runs/training"
@@ -241,6 +247,7 @@ def train_command(
             seeds=range(seeds),
             steps=steps,
             records=records,
+            until=until.date() if until else None,
             decisions=decisions,
             resume=resume,
             stop_after_s=slice_seconds,
@@ -285,6 +292,10 @@ def sweep_command(
     records: Annotated[
         Path | None, typer.Option(help="Folder of records; the domain's example if not given.")
     ] = None,
+    until: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="Learn from records before this day only."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for policies and checkpoints.")] = Path(
         "runs/sweep"
     ),
@@ -316,6 +327,7 @@ def sweep_command(
             steps,
             out=out,
             records=records,
+            until=until.date() if until else None,
             settings=parse_settings(settings or []),
             chunk=chunk,
             resume=resume,

@@ -44,10 +44,15 @@ def train(
     ``settings`` override everything.
     """
     from parity311.mdp.harness import Harness
+    from parity311.training.frontier import cover, train_menu
     from parity311.training.loop import train_agents
 
     harness = Harness(domain, observation_set=observation_set, action_set=action_set)
-    return train_agents(
+    # One network covers all preferences; what is asked for is read off it.
+    learn = train_agents
+    if agent == "conditioned":
+        learn, settings = train_menu, {"corners": cover(domain, preferences), **(settings or {})}
+    return learn(
         harness,
         params,
         agent_for(harness, agent, steps, settings),
@@ -66,6 +71,7 @@ def agent_for(
 ) -> Agent:
     """Agent of this name with a domain's settings, made for this many steps."""
     from parity311.agents import agent_config, make_agent, setting_names
+    from parity311.training.frontier import hull_of
 
     domain = harness.domain
     of_dqn = dict(domain.agent_settings.get("dqn", {}))
@@ -79,6 +85,7 @@ def agent_for(
         "anneal_steps": steps,
         "episode_length": harness.horizon if 0 < harness.horizon <= 400 else 168,
         "n_coverage_features": len(harness.observation_names) - len(harness.columns),
+        "corners": hull_of(domain) if agent == "conditioned" else (),
         # By default a category is whether anybody is sent.
         "categories": tuple(int(sends and not all(classes)) for sends in classes),
     }

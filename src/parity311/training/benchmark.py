@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def bench_train(n_steps: int = 3000) -> dict[str, Any]:
     Ratios are of steps per second on the processor, one thread each, so that what else the machine
     does at the time does not count; those on the clock stand beside them.
     """
-    peers = {name: _run_peer(name, n_steps) for name in PEERS}
+    peers = {name: run_peer(name, n_steps) for name in PEERS}
     ours = {name: _run_own(name, n_steps) for name in OURS}
 
     def compare(kind: str, of_peer: str) -> dict[str, float | None]:
@@ -62,14 +63,15 @@ def bench_train(n_steps: int = 3000) -> dict[str, Any]:
     }
 
 
-def _run_peer(name: str, n_steps: int) -> dict[str, Any]:
+def run_peer(name: str, n_steps: int, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Speed of a peer in its own environment, or why there is none; settings other than usual."""
     environment, says = PEERS[name]
     python = ROOT / ".venvs" / environment / "bin" / "python"
     script = ROOT / "benchmarks" / "peers_speed.py"
     if not (python.parents[1] / ".installed").exists() or not script.exists():
         return {"peer": says, "reason": f".venvs/{environment} is not built; run `make peers`."}
     finished = subprocess.run(
-        [str(python), str(script), name, str(n_steps)],
+        [str(python), str(script), name, str(n_steps), json.dumps(dict(settings or {}))],
         capture_output=True, text=True, timeout=PEER_LIMIT_S, check=False,
         env={**os.environ, "OMP_NUM_THREADS": "1"}, cwd=ROOT,
     )  # fmt: skip

@@ -19,10 +19,11 @@ from jax.tree_util import Partial
 
 from parity311.agents.conditioned import network_for
 from parity311.agents.dqn import action_margin, decide_greedily
-from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, Policy
+from parity311.errors import InputError
+from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, Domain, Policy
 from parity311.mdp.equity import coverage_gap
 from parity311.mdp.harness import Harness
-from parity311.training.loop import Trained, make_world
+from parity311.training.loop import Trained, make_world, train_agents
 
 OBJECTIVES = ("speed", "cost", "coverage_gap")
 """What a point of the frontier is made of; each oriented so that more is better (minus the gap)."""
@@ -33,17 +34,38 @@ MISS_RATIOS = (5.0, 10.0, 15.0, 20.0, 26.0, 30.0, 40.0, 50.0)
 """Cost of a defect missed over that of a visit for nothing, in the paper's 128 settings"""
 VISIT_FACTORS = (0.5, 1.0, 1.5, 2.0)
 """Factors on the cost of a visit, in the paper's 128 settings"""
+MENU_EQUITY_WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6)
+"""α₃ of a menu of at least 32 preferences. A coverage price is an integral with a cap, so it closes
+most of a gap at a small weight already: between none and a fifth lies most of the curve."""
+MENU_REACH = 4.0
+"""A menu's trade-offs reach from a quarter to four times today's"""
+HULL_REACH = 10.0
+"""The conditioned agent covers trade-offs to twice beyond every menu, the paper's included (0.24 to
+3.2 times today's), so that a constant can be halved or doubled without training again."""
+HULL_EQUITY_WEIGHT = 0.75
+"""… and α₃ as far as twice the largest of a menu goes, on the simplex"""
+SETTLING_FACTOR = 30.0
+"""By how much coverage prices move faster at the start of a play, so that they settle in it: where
+visits are scarce a stratum's shortfall is some thousandths a step, and prices would take years."""
+COST_WHERE_FREE = 0.1
+"""Weight of cost from which a menu starts where today's preference gives it none"""
 
 
-def trade_off_grid(preference: Sequence[float], trade_offs: Sequence[float]) -> np.ndarray:
-    """Preferences (n × 4, 4): speed against cost by each factor, and each weight of equity.
+def trade_off_grid(
+    preference: Sequence[float],
+    trade_offs: Sequence[float],
+    equity_weights: Sequence[float] = EQUITY_WEIGHTS,
+) -> np.ndarray:
+    """Preferences (trade-offs × weights, 4): speed against cost by each factor, and each α₃.
 
     A factor multiplies speed's (and retention's) share against that of cost, from the preference
     that stands for today.
     """
     today = np.asarray(preference, np.float64)
+    if today[1] == 0.0:
+        today = today * (1.0 - COST_WHERE_FREE) + np.array([0.0, COST_WHERE_FREE, 0.0, 0.0])
     rows = []
-    for factor, equity in product(trade_offs, EQUITY_WEIGHTS):
+    for factor, equity in product(trade_offs, equity_weights):
         one = today * np.array([factor, 1.0, 0.0, factor])
         one *= (1.0 - equity) / one.sum()
         one[EQUITY] = equity
@@ -52,9 +74,20 @@ def trade_off_grid(preference: Sequence[float], trade_offs: Sequence[float]) -> 
 
 
 def spread_preferences(preference: Sequence[float], n: int) -> np.ndarray:
-    """About n preferences: trade-offs from a quarter to four times today's, by weight of equity."""
-    n_trade_offs = max(n // len(EQUITY_WEIGHTS), 1)
-    return trade_off_grid(preference, np.geomspace(0.25, 4.0, n_trade_offs).tolist())[:n]
+    """At most n preferences: trade-offs from a quarter to four times today's, by weight of equity.
+
+    Today's own trade-off is among them.
+    """
+    weights = MENU_EQUITY_WEIGHTS if n >= 32 else EQUITY_WEIGHTS[:n]
+    factors = np.geomspace(1 / MENU_REACH, MENU_REACH, max(n // len(weights), 1))
+    factors[np.abs(np.log(factors)).argmin()] = 1.0
+    return trade_off_grid(preference, factors.tolist(), weights)[:n]
+
+
+def hull_of(domain: Domain) -> tuple[tuple[float, ...], ...]:
+    """Corners between which one network covers a domain's preferences where nobody says which."""
+    reach = (1 / HULL_REACH, HULL_REACH)
+    return corners_of(trade_off_grid(domain.preference, reach, (0.0, HULL_EQUITY_WEIGHT)))
 
 
 def boiler_settings() -> np.ndarray:
@@ -71,6 +104,32 @@ def boiler_settings() -> np.ndarray:
     return trade_off_grid(boiler.DOMAIN.preference, trade_offs)
 
 
+def cover(
+    domain: Domain, preferences: Sequence[Sequence[float]] | np.ndarray
+) -> tuple[tuple[float, ...], ...]:
+    """The domain's corners, and with them any preference that does not lie between them."""
+    corners = hull_of(domain)
+    beyond = [
+        tuple(float(weight) for weight in one)
+        for one in preferences
+        if not _lies_between(np.asarray(corners), np.asarray(one, np.float64))
+    ]
+    return tuple(dict.fromkeys([*corners, *beyond]))
+
+
+def _lies_between(corners: np.ndarray, preference: np.ndarray) -> bool:
+    """Whether a preference is a trade-off and a weight of equity between those of the corners."""
+    equity = preference[EQUITY]
+    if equity > corners[:, EQUITY].max() + 1e-6:
+        return False
+    without = corners[corners[:, EQUITY] == corners[:, EQUITY].min()]
+    low, high = without[without[:, 1].argmin()], without[without[:, 1].argmax()]
+    rest = preference * (np.arange(len(preference)) != EQUITY) / max(1.0 - equity, 1e-9)
+    share = (rest[1] - low[1]) / max(high[1] - low[1], 1e-9)
+    nearest = low + np.clip(share, 0.0, 1.0) * (high - low)
+    return bool(np.abs(rest - nearest).max() < 1e-3)
+
+
 def corners_of(preferences: np.ndarray) -> tuple[tuple[float, ...], ...]:
     """The most and least of speed against cost, with the least and most equity: the hull's ends."""
     rest = preferences / np.maximum(1.0 - preferences[:, [EQUITY]], 1e-9)
@@ -83,9 +142,41 @@ def corners_of(preferences: np.ndarray) -> tuple[tuple[float, ...], ...]:
     return tuple(dict.fromkeys(found))
 
 
-def read_off(trained: Trained, index: int, preferences: np.ndarray) -> Trained:
-    """Plain policies for these preferences from one conditioned agent, none of them trained."""
-    networks = [network_for(trained.weights(index), one) for one in preferences]
+def train_menu(
+    harness: Harness,
+    params: Any,
+    agent: Any,
+    preferences: Sequence[Sequence[float]] | np.ndarray,
+    seeds: Sequence[int],
+    steps: int,
+    **options: Any,
+) -> Trained:
+    """One conditioned network a seed, read off at every preference; options as `train_agents`.
+
+    What it gives has the order of `train_agents`: every preference with each seed.
+    """
+    trained = train_conditioned(harness, params, agent, seeds, steps, **options)
+    return read_off_all(trained, np.asarray(preferences, np.float32))
+
+
+def train_conditioned(
+    harness: Harness, params: Any, agent: Any, seeds: Sequence[int], steps: int, **options: Any
+) -> Trained:
+    """Conditioned networks, one a seed, to be read off; options as `train_agents`."""
+    # The middle of what it covers, so that prices are visible: it draws its own preferences.
+    middle = np.mean(agent.config.corners, axis=0)
+    return train_agents(harness, params, agent, [middle], seeds, steps, **options)
+
+
+def read_off_all(trained: Trained, preferences: np.ndarray) -> Trained:
+    """Plain policies for these preferences from every conditioned agent, none of them trained.
+
+    Preference-major: all seeds of the first preference come first.
+    """
+    n_seeds = trained.n_agents
+    networks = [
+        network_for(trained.weights(index), one) for one in preferences for index in range(n_seeds)
+    ]
     policies = {
         name: np.stack([np.asarray(network[name]) for network in networks]) for name in networks[0]
     }
@@ -93,10 +184,11 @@ def read_off(trained: Trained, index: int, preferences: np.ndarray) -> Trained:
         agent=trained.agent._replace(decide=decide_greedily, margin=action_margin),
         harness=trained.harness,
         policies=policies,
-        preferences=np.asarray(preferences, np.float32),
-        seeds=np.full(len(preferences), trained.seeds[index]),
-        prices=np.repeat(trained.prices[index][None], len(preferences), axis=0),
+        preferences=np.repeat(np.asarray(preferences, np.float32), n_seeds, axis=0),
+        seeds=np.tile(trained.seeds, len(preferences)),
+        prices=np.tile(trained.prices, (len(preferences), 1)),
         curve=trained.curve,
+        is_whole=trained.is_whole,
     )
 
 
@@ -121,19 +213,20 @@ def score_rules(
     seed: int = 0,
 ) -> dict[str, np.ndarray]:
     """Objectives (3,) of rules of thumb, with prices adapting for those that look at them."""
-    preference = np.array([[0.4, 0.4, 0.2, 0.0]], np.float32)
-    found = {}
-    for name, rule in rules.items():
-        lifted = jax.tree.map(lambda x: jnp.asarray(x)[None], rule)
-        points = _score(
-            harness, params, preference, Partial(_follow), lifted, n_steps, n_environments, seed
-        )
-        found[name] = points[0]
-    return found
+    # Each by its number, so that one program plays them all.
+    preferences = np.tile(np.array([[0.4, 0.4, 0.2, 0.0]], np.float32), (len(rules), 1))
+    points = _score(
+        harness, params, preferences, Partial(_follow, tuple(rules.values())),
+        jnp.arange(len(rules)), n_steps, n_environments, seed,
+    )  # fmt: skip
+    return dict(zip(rules, points, strict=True))
 
 
-def _follow(rule: Policy, key: jax.Array, observation: jax.Array) -> jax.Array:
-    return rule(key, observation)
+def _follow(
+    rules: tuple[Policy, ...], number: jax.Array, key: jax.Array, observation: jax.Array
+) -> jax.Array:
+    choices = [partial(rule, key) for rule in rules]
+    return jax.lax.switch(number, choices, observation).astype(jnp.int32)
 
 
 def _score(
@@ -164,11 +257,13 @@ def _play(
     def one(equity: Any, policy: Any, key: jax.Array) -> Any:
         key_start, key_settle, key_count = jax.random.split(key, 3)
 
-        def step(carry: Any, key: jax.Array) -> tuple[Any, None]:
+        def step(carry: Any, given: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
             running, observation, totals = carry
+            key, factor = given
             key_decide, key_step = jax.random.split(key)
             action = decide(policy, key_decide, observation)
-            moved = harness.step(key_step, world.params, equity, running, action)
+            faster = equity._replace(step_size=factor * equity.step_size)
+            moved = harness.step(key_step, world.params, faster, running, action)
             tally = moved.tally
             seen = (tally.published_reward, tally.correct, tally.actionable)
             totals = jax.tree.map(jnp.add, totals, seen)
@@ -176,8 +271,11 @@ def _play(
 
         start = harness.reset(key_start, world.params, equity)
         none = (jnp.zeros(4), jnp.zeros(6), jnp.zeros(6))
-        settled, _ = jax.lax.scan(step, (*start, none), jax.random.split(key_settle, n_steps))
-        counted, _ = jax.lax.scan(step, (*settled[:2], none), jax.random.split(key_count, n_steps))
+        # Prices move fast at first, then ever slower, and at their own pace while it counts.
+        keys = jax.random.split(key_settle, n_steps), jax.random.split(key_count, n_steps)
+        falling = jnp.geomspace(SETTLING_FACTOR, 1.0, n_steps)
+        settled, _ = jax.lax.scan(step, (*start, none), (keys[0], falling))
+        counted, _ = jax.lax.scan(step, (*settled[:2], none), (keys[1], jnp.ones(n_steps)))
         return counted[2]
 
     over_agents = jax.vmap(one, in_axes=(0, 0, None))
@@ -187,33 +285,30 @@ def _play(
 
 
 def hypervolume(points: np.ndarray, reference: np.ndarray) -> float:
-    """Volume between a reference (3,) and points (n, 3), more being better in every coordinate.
-
-    Slices along the last coordinate, each an area under a staircase: exact, and quick for some
-    hundred points.
-    """
-    above = points[(points > reference).all(axis=1)] - reference
+    """Volume between a reference (k,) and points (n, k), more being better in every coordinate."""
+    above = points[(points > reference).all(axis=1)]
     if len(above) == 0:
         return 0.0
-    above = above[np.argsort(-above[:, 2])]
-    heights = np.append(above[:, 2], 0.0)
-    total = 0.0
-    for n in range(1, len(above) + 1):
-        depth = heights[n - 1] - heights[n]
-        if depth > 0:
-            total += depth * _area(above[:n, :2])
-    return float(total)
-
-
-def _area(points: np.ndarray) -> float:
-    """Area of the union of boxes from the origin to points (n, 2)."""
-    ordered = points[np.argsort(-points[:, 0])]
-    best = np.maximum.accumulate(ordered[:, 1])
-    widths = ordered[:, 0] - np.append(ordered[1:, 0], 0.0)
-    return float((widths * best).sum())
+    return float(load_moocore().hypervolume(above, ref=reference, maximise=True))
 
 
 def additive_epsilon(points: np.ndarray, others: np.ndarray) -> float:
     """Least amount that, added to every coordinate of `points`, makes them cover `others`."""
-    short = (others[:, None, :] - points[None, :, :]).max(axis=2)
-    return float(short.min(axis=1).max())
+    return float(load_moocore().epsilon_additive(points, ref=others, maximise=True))
+
+
+def find_nondominated(points: np.ndarray) -> np.ndarray:
+    """Which points (n, k) no other beats, (n,) bool; of equal ones the first."""
+    return np.asarray(load_moocore().is_nondominated(points, maximise=True))
+
+
+def load_moocore() -> Any:
+    """The library that measures frontiers, or an error that says how to get it."""
+    try:
+        import moocore
+    except ImportError as error:
+        raise InputError(
+            "Measuring a frontier needs moocore, which is not installed; install it with "
+            "`pip install 'parity311[frontier]'`."
+        ) from error
+    return moocore

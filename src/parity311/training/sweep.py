@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -112,6 +113,7 @@ def run_sweep(
     *,
     out: Path,
     records: Path | None = None,
+    until: date | None = None,
     settings: dict[str, Any] | None = None,
     n_environments: int = 8,
     chunk: int = 0,
@@ -131,7 +133,7 @@ def run_sweep(
     from parity311.training.train_run import params_for
 
     domain = get_domain(slug)
-    harness, params = Harness(domain), params_for(domain, records)
+    harness, params = Harness(domain), params_for(domain, records, until)
     made = agent_for(harness, agent, steps, settings)
     n_agents = len(preferences) * len(seeds)
     plan = plan_sweep(harness, params, made, n_agents, n_environments, chunk)

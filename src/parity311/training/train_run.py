@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +35,8 @@ def keep_to_one_thread() -> None:
         os.environ.setdefault("NPROC", "1")
 
 
-def params_for(domain: Domain, records: Path | None) -> Any:
-    """Params estimated from a folder of records, or the domain's example where none is given."""
+def params_for(domain: Domain, records: Path | None, until: date | None = None) -> Any:
+    """Params estimated from records before a day, or the domain's example where none are given."""
     if records is None:
         return domain.play.example()
     from parity311.records.store import open_records
@@ -43,6 +44,13 @@ def params_for(domain: Domain, records: Path | None) -> Any:
 
     opened = open_records(records)
     date_from, date_to = opened.window
+    if until is not None:
+        if not date_from < until <= date_to:
+            raise InputError(
+                f"{records} has records from {date_from} to {date_to}; {until} was given as the "
+                "day before which to learn, choose one between them."
+            )
+        date_to = until
     calibration = calibrate(opened, domain.slug, date_from=date_from, date_to=date_to)
     return domain.estimate(opened, calibration, date_to)
 
@@ -56,6 +64,7 @@ def run_training(
     seeds: Sequence[int] = (0,),
     steps: int = DEFAULT_STEPS,
     records: Path | None = None,
+    until: date | None = None,
     decisions: Any = None,
     resume: bool = False,
     stop_after_s: float = float("inf"),
@@ -89,7 +98,7 @@ def run_training(
         )  # fmt: skip
     else:
         trained = train(
-            domain, params_for(domain, records), agent, [chosen], seeds, steps,
+            domain, params_for(domain, records, until), agent, [chosen], seeds, steps,
             observation_set=observation_set, action_set=action_set, settings=settings,
             progress=progress, checkpoints=kept, stop_after_s=stop_after_s,
         )  # fmt: skip

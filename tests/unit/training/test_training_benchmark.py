@@ -29,7 +29,7 @@ def test_a_ratio_is_ours_over_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
         "steps_per_cpu_s_without_environment": 8.0,
     }
     monkeypatch.setattr(benchmark, "_run_own", lambda name, n_steps: SPEED)
-    monkeypatch.setattr(benchmark, "_run_peer", lambda name, n_steps: peer)
+    monkeypatch.setattr(benchmark, "run_peer", lambda name, n_steps: peer)
     found = benchmark.bench_train(500)
     assert found["ratios"]["dqn_vs_sb3"] == 5.0
     assert found["ratios_without_peer_environment"]["dqn_vs_sb3"] == 2.5
@@ -45,4 +45,4 @@ def test_a_peer_that_fails_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks" / "peers_speed.py").touch()
     monkeypatch.setattr(benchmark, "ROOT", tmp_path)
-    assert "broken pipe dream" in benchmark._run_peer("sb3", 10)["reason"]
+    assert "broken pipe dream" in benchmark.run_peer("sb3", 10)["reason"]

@@ -113,6 +113,11 @@ class Canvas:
         self._parts: list[str] = []
         self._definitions: dict[str, str] = {}
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What was drawn so far, to be put inside another element."""
+        return tuple(self._parts)
+
     def element(self, tag: str, content: str = "", **attributes: str | float) -> None:
         """Add an element; a trailing underscore of a name is dropped, inner ones become hyphens."""
         self._parts.append(_element(tag, content, attributes))
