@@ -17,6 +17,7 @@ import typer
 from parity311 import __version__
 from parity311.audit.commands import audit_command
 from parity311.errors import InputError, Parity311Error
+from parity311.evaluation.parity_commands import parity_command
 from parity311.explain.commands import documents_command, explain_command
 from parity311.feeds.commands import fetch_app, records_app
 from parity311.reporting.commands import app as reporting_app
@@ -39,6 +40,7 @@ app.add_typer(bench_app, name="bench")
 app.command("audit")(audit_command)
 app.command("explain")(explain_command)
 app.command("documents")(documents_command)
+app.command("parity")(parity_command)
 
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same result, byte for byte.")]

@@ -1,0 +1,115 @@
+"""How far up parity can go: visits to where nobody called, in growing shares.
+
+Nobody escalates what nobody reported, so a routing of complaints can only raise a stratum to what
+it reports. A canvass spends visits where the coverage price is highest and finds what is open
+there unreported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from parity311.evaluation.band_prices import Span, settle_band
+from parity311.evaluation.long_run import (
+    divide,
+    interval,
+    measure_gap,
+    pooled_coverage,
+    price_samples,
+    resample_years,
+    years_of,
+)
+from parity311.evaluation.parity_policies import (
+    DUAL,
+    PLAIN_RULE,
+    Policy,
+    entry_in_estimate,
+    entry_in_truth,
+    make_rule,
+)
+from parity311.evaluation.parity_world import World
+from parity311.mdp import contract
+from parity311.mdp.harness import Harness
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Mixture:
+    """A rule that now and then takes another action instead."""
+
+    rule: Any
+    action: jax.Array
+    share: jax.Array
+    """chance of it in a step"""
+
+    def __call__(self, key: jax.Array, observation: jax.Array) -> jax.Array:
+        """Decide."""
+        key_rule, key_turn = jax.random.split(key)
+        own = self.rule(key_rule, observation)
+        return jnp.where(jax.random.uniform(key_turn) < self.share, self.action, own)
+
+
+def mix_canvass(rule: contract.Policy, n_actions: int, share: float) -> Mixture:
+    """The rule with a canvass, the last of the actions, in this share of the steps."""
+    return Mixture(rule, jnp.int32(n_actions - 1), jnp.float32(share))
+
+
+def study_canvass(
+    world: World,
+    chosen: Policy,
+    shares: Sequence[float],
+    spans: tuple[Span, Span],
+    key: jax.Array,
+) -> list[dict[str, Any]]:
+    """Coverage of the worst-served stratum as visits go where nobody called.
+
+    Prices settle at parity in the estimated process for every share, and move on from there: the
+    stratum that is looked at is the one with the highest price.
+    """
+    rounds, years = spans
+    harness = Harness(world.canvassing, action_set="extended", carries_on=True)
+    key_settle, key_score = jax.random.split(key)
+    rule = make_rule(world, harness, DUAL)
+    mixed = [
+        replace(
+            chosen,
+            contender=replace(rule, policy=mix_canvass(rule.policy, harness.n_actions, share)),
+            target_gap=0.0,
+        )
+        for share in (0.0, *shares)
+    ]
+    entries = [entry_in_estimate(world, harness, one) for one in mixed]
+    settled = settle_band(harness, entries, [0.0] * len(mixed), rounds, key_settle)
+    plain = mix_canvass(make_rule(world, harness, PLAIN_RULE).policy, harness.n_actions, 0.0)
+    moving = [replace(one, price_step=None) for one in settled]
+    every = [replace(mixed[0].contender, policy=plain), *moving]
+    played = years.play(
+        harness,
+        [entry_in_truth(world, harness, replace(chosen, contender=one)) for one in every],
+        key_score,
+    )
+    weights = resample_years(years.n_plays)
+    totals = [years_of(played, place) for place in range(len(every))]
+    rows = []
+    for share, one in zip((None, 0.0, *shares), totals, strict=True):
+        reported = divide(one.reported.sum(axis=0), one.actionable.sum(axis=0))[:5]
+        worst = np.nanmin(pooled_coverage(one, weights), axis=1)
+        rows.append(
+            {
+                "share": share,
+                "worst_coverage": interval(worst),
+                "coverage": one.coverage.tolist(),
+                "least_reported": float(np.nanmin(reported)),
+                "gap": measure_gap(one, weights),
+                "price": interval(price_samples(one, totals[0], weights)),
+                "correct_a_year": one.throughput,
+                "visits_per_complaint": float(one.visits.sum() / one.complaints.sum()),
+            }
+        )
+    return rows

@@ -1,0 +1,93 @@
+"""The floor of the price of parity in a queue, as a frontier over the gap.
+
+Score and capacity are fixed and the process is known: what is sought are prices by stratum that
+reach a gap at the least loss of correct escalations. Candidates are prices that settle within
+bands of several widths under the truth, random ones around them, and the online rule with true
+denominators. Whoever alternates between two of them reaches every gap and price between: the
+floor is the lower convex hull. It is taken on the very years that are scored, which favours it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from parity311.evaluation.band_prices import Entry, with_prices
+from parity311.evaluation.long_run import Years, gap_of, interval, pooled_coverage, price_samples
+from parity311.mdp.contract import N_KNOWN_STRATA
+
+GAPS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.08)
+"""Widths of the bands in which candidates settle."""
+N_AROUND = 4
+SPREAD = 0.1
+"""Candidates around each settled one, and the sd of their prices, in log odds of the score."""
+
+
+def candidates_around(
+    entry: Entry, settled: Sequence[np.ndarray], n_around: int = N_AROUND, seed: int = 0
+) -> list[Entry]:
+    """Entries at the settled prices (6,) each, around them, and online from the first of them."""
+    rng = np.random.default_rng(seed)
+    found = [replace(entry.contender, prices=settled[0], is_priced=True)]
+    for prices in settled:
+        own = prices[:N_KNOWN_STRATA]
+        noise = SPREAD * rng.standard_normal((n_around, N_KNOWN_STRATA))
+        found += [with_prices(entry.contender, own)]
+        found += [with_prices(entry.contender, own + shift - shift.mean()) for shift in noise]
+    return [replace(entry, contender=replace(one, name="floor")) for one in found]
+
+
+def lower_hull(gaps: np.ndarray, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Corners of the least price at each gap: falling, convex; gaps ascending."""
+    order = np.lexsort((prices, gaps))
+    corners: list[int] = []
+    for place in order:
+        if corners and prices[place] >= prices[corners[-1]]:
+            continue
+        while len(corners) > 1 and _is_above(gaps, prices, corners[-2], corners[-1], place):
+            corners.pop()
+        corners.append(int(place))
+    return gaps[corners], prices[corners]
+
+
+def _is_above(gaps: np.ndarray, prices: np.ndarray, first: int, middle: int, last: int) -> bool:
+    """Whether the middle corner lies on or above the line from the first to the last."""
+    run = gaps[last] - gaps[first]
+    line = prices[first] + (prices[last] - prices[first]) * (gaps[middle] - gaps[first]) / run
+    return bool(prices[middle] >= line)
+
+
+def floor_at(gap: float, gaps: np.ndarray, prices: np.ndarray) -> float:
+    """Least price of a gap; at gaps smaller than any that was reached, that of the smallest."""
+    return float(np.interp(gap, *lower_hull(gaps, prices)))
+
+
+def compare_with_floor(
+    years: Years,
+    reference: Years,
+    candidates: Sequence[Years],
+    candidate_reference: Years,
+    weights: np.ndarray,
+) -> dict[str, dict[str, float]]:
+    """A policy's price less the floor at its gap, in every resample of the same years."""
+    gaps = np.stack([gap_of(pooled_coverage(one, weights)) for one in candidates])
+    prices = np.stack([price_samples(one, candidate_reference, weights) for one in candidates])
+    own_gap = gap_of(pooled_coverage(years, weights))
+    own_price = price_samples(years, reference, weights)
+    floors = np.array([floor_at(own_gap[i], gaps[:, i], prices[:, i]) for i in range(len(own_gap))])
+    return {"floor": interval(floors), "above_floor": interval(own_price - floors)}
+
+
+SHOWN_GAPS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08)
+
+
+def show_floor(candidates: Sequence[Years], reference: Years) -> dict[str, object]:
+    """The frontier at round gaps, from the smallest that any candidate reached."""
+    once = np.ones((1, len(reference.correct)))
+    gaps = np.array([gap_of(one.coverage) for one in candidates])
+    prices = np.array([price_samples(one, reference, once)[0] for one in candidates])
+    smallest = float(gaps.min())
+    shown = [{"gap": gap, "price": floor_at(gap, gaps, prices)} for gap in SHOWN_GAPS]
+    return {"smallest_gap": smallest, "corners": [one for one in shown if one["gap"] >= smallest]}
