@@ -22,6 +22,7 @@ from docs.audit_figures import audit_block, records_block, shapley_block
 from docs.ceilings import ceilings_block
 from docs.equity_term import equity_block
 from docs.other_seeds import seeds_block
+from docs.parity_figures import parity_block
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -30,6 +31,7 @@ FILES = (
     "docs/reference/command-line.md",
     "docs/reference/domains.md",
     "docs/explanation/equity-term.md",
+    "docs/explanation/price-of-parity.md",
     "docs/reference/ceilings.md",
     "docs/explanation/audit.md",
     "docs/how-to/use-nyc-open-data.md",
@@ -119,6 +121,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "other-seeds": seeds_block,
     "equity-term": equity_block,
     "ceilings": ceilings_block,
+    "parity": parity_block,
     "bench-audit": audit_block,
     "bench-shapley": shapley_block,
     "bench-records": records_block,

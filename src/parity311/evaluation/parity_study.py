@@ -83,6 +83,7 @@ def study_world(world: World, config: StudyConfig) -> dict[str, Any]:
         "city": world.name,
         "config": {**asdict(config), "n_years": n_years, "n_settling": n_settling},
         "days_a_year": years.n_steps / float(world.domain.play.steps_per_day(world.true)),
+        "need_ratio": compare_needs(world),
         "policies": rows,
         "floor": floor,
         "canvass": [],
@@ -93,6 +94,19 @@ def study_world(world: World, config: StudyConfig) -> dict[str, Any]:
             world, chosen, config.canvass_shares, (rounds, years), keys[4]
         )
     return result
+
+
+def compare_needs(world: World) -> dict[str, list[float]]:
+    """Each stratum's estimated need over the true one of the test years, mean 1, by estimator."""
+    import numpy as np
+
+    need_of = world.domain.play.need_per_step
+    true = np.asarray(need_of(world.true), np.float64)[:5]
+    found = {}
+    for name, params in world.estimated.items():
+        ratio = np.asarray(need_of(params), np.float64)[:5] / np.maximum(true, 1e-12)
+        found[name] = (ratio / ratio.mean()).tolist()
+    return found
 
 
 def _without_equity(
