@@ -62,36 +62,35 @@ def mix_canvass(rule: contract.Policy, n_actions: int, share: float) -> Mixture:
 
 def study_canvass(
     world: World,
-    chosen: Policy,
     shares: Sequence[float],
     spans: tuple[Span, Span],
     key: jax.Array,
 ) -> list[dict[str, Any]]:
     """Coverage of the worst-served stratum as visits go where nobody called.
 
-    Prices settle at parity in the estimated process for every share, and move on from there: the
-    stratum that is looked at is the one with the highest price.
+    The stratum that is looked at is the one with the highest price, so prices move. Where years
+    start from an empty office they start where they settle at parity in the estimated process;
+    where the line goes on they find it while it runs in.
     """
     rounds, years = spans
     harness = Harness(world.canvassing, action_set="extended", carries_on=True)
     key_settle, key_score = jax.random.split(key)
     rule = make_rule(world, harness, DUAL)
+    base = Policy(DUAL, rule, target_gap=0.0)
     mixed = [
-        replace(
-            chosen,
-            contender=replace(rule, policy=mix_canvass(rule.policy, harness.n_actions, share)),
-            target_gap=0.0,
-        )
+        replace(rule, policy=mix_canvass(rule.policy, harness.n_actions, share))
         for share in (0.0, *shares)
     ]
-    entries = [entry_in_estimate(world, harness, one) for one in mixed]
-    settled = settle_band(harness, entries, [0.0] * len(mixed), rounds, key_settle)
+    entries = [entry_in_estimate(world, harness, replace(base, contender=one)) for one in mixed]
+    settled = [replace(one, is_priced=True) for one in mixed]
+    if world.domain.play.carry_on is None:
+        settled = settle_band(harness, entries, [0.0] * len(mixed), rounds, key_settle)
     plain = mix_canvass(make_rule(world, harness, PLAIN_RULE).policy, harness.n_actions, 0.0)
     moving = [replace(one, price_step=None) for one in settled]
-    every = [replace(mixed[0].contender, policy=plain), *moving]
+    every = [replace(rule, policy=plain), *moving]
     played = years.play(
         harness,
-        [entry_in_truth(world, harness, replace(chosen, contender=one)) for one in every],
+        [entry_in_truth(world, harness, replace(base, contender=one)) for one in every],
         key_score,
     )
     weights = resample_years(years.n_plays)

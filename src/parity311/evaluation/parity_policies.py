@@ -28,7 +28,9 @@ from parity311.mdp.harness import Harness
 from parity311.training import agent_for, with_equity
 from parity311.training.loop import train_agents
 
-DUAL, STATIC, AGENT = "dual_threshold", "static_thresholds", "dqn_equity"
+DUAL, STATIC, TARGET = "dual_threshold", "static_thresholds", "target_thresholds"
+"""Online prices of parity; fixed prices at a target gap; whichever of both validation chooses."""
+AGENT = "dqn_equity"
 PLAIN_RULE, PLAIN_AGENT = "score", "dqn"
 TARGET_GAPS = (0.0, 0.01, 0.02, 0.03)
 """Gaps that are tried on validation; the widest that holds is the cheapest."""
@@ -89,14 +91,14 @@ def make_rule(world: World, harness: Harness, name: str, estimator: str = OURS) 
 def entry_in_estimate(world: World, harness: Harness, policy: Policy) -> Entry:
     """The policy in the process as its estimator sees it."""
     params = scaled(world, world.estimated[policy.estimator], policy.capacity)
-    return Entry(policy.contender, params, harness.equity_params(params))
+    equity = harness.equity_params(params, target_gap=policy.target_gap or 0.0)
+    return Entry(policy.contender, params, equity)
 
 
 def entry_in_truth(world: World, harness: Harness, policy: Policy) -> Entry:
     """The policy in the true process, run by an agency with its own denominators."""
-    estimated = scaled(world, world.estimated[policy.estimator], policy.capacity)
-    params = scaled(world, world.true, policy.capacity)
-    return Entry(policy.contender, params, harness.equity_params(estimated))
+    seen = entry_in_estimate(world, harness, policy)
+    return replace(seen, params=scaled(world, world.true, policy.capacity))
 
 
 def train_family(world: World, harness: Harness, n_steps: int, n_seeds: int) -> list[Policy]:
@@ -154,10 +156,38 @@ def settle_policies(
     return [replace(one, contender=found) for one, found in zip(asked, settled, strict=True)]
 
 
-def go_online(policy: Policy) -> Policy:
-    """The dual-threshold rule: from the settled prices of parity, moving on as outcomes come."""
-    family = DUAL if policy.family == STATIC else policy.family
-    return replace(policy, family=family, contender=replace(policy.contender, price_step=None))
+def go_online(settled: Sequence[Policy]) -> list[Policy]:
+    """The same policies with prices that move on as outcomes come.
+
+    From parity's settled prices and from none, because fixed prices do not tell where moving ones
+    rest where equal cases are served in strict order of price; and from none towards wider gaps.
+    """
+    found = []
+    for one in settled:
+        family = DUAL if one.family == STATIC else one.family
+        moving = replace(one.contender, price_step=None)
+        if one.target_gap == 0.0:
+            found.append(replace(one, family=family, contender=moving))
+        if one.target_gap == 0.0 or (one.estimator, one.capacity, one.family) == (
+            OURS,
+            1.0,
+            STATIC,
+        ):
+            found.append(replace(one, family=family, contender=replace(moving, prices=None)))
+    return found
+
+
+def choose_families(checked: Sequence[Policy], estimator: str, factor: float) -> list[Policy]:
+    """Of every family the policy that validation chooses; the dual rule aims at parity."""
+    own = [one for one in checked if (one.estimator, one.capacity) == (estimator, factor)]
+    rules = [one for one in own if one.family in (STATIC, DUAL)]
+    families = [
+        [one for one in rules if one.family == STATIC],
+        [one for one in rules if one.family == DUAL and one.target_gap == 0.0],
+        [replace(one, family=TARGET) for one in rules],
+        [one for one in own if one.family == AGENT],
+    ]
+    return [choose(members) for members in families if members]
 
 
 def validate(

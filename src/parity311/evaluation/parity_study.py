@@ -48,7 +48,7 @@ class StudyConfig:
     n_agent_seeds: int = 2
     factors: tuple[float, ...] = (0.25, 0.5, 2.0, 4.0)
     """On the inspectors, beside 1"""
-    canvass_shares: tuple[float, ...] = (0.05, 0.15, 0.4)
+    canvass_shares: tuple[float, ...] = (0.1, 0.3, 0.6, 1.0)
     """Chance of a canvass in a step; empty leaves it out"""
     seed: int = 0
 
@@ -70,13 +70,13 @@ def study_world(world: World, config: StudyConfig) -> dict[str, Any]:
     keys = jax.random.split(jax.random.key(config.seed), 5)
     agents = policies.train_family(world, harness, config.n_agent_steps, config.n_agent_seeds)
     settled = policies.settle_policies(world, harness, agents, config.factors, rounds, keys[0])
-    online = [policies.go_online(one) for one in settled if one.target_gap == 0.0]
-    checked = policies.validate(world, harness, [*settled, *online], rounds, keys[1])
+    tried = [*settled, *policies.go_online(settled)]
+    checked = policies.validate(world, harness, tried, rounds, keys[1])
     scored = [*_without_equity(world, harness, agents, config.factors)]
     for name in ESTIMATORS:
-        scored += _finalists(checked, name, 1.0)
+        scored += policies.choose_families(checked, name, 1.0)
     for factor in config.factors:
-        scored += _finalists(checked, policies.OURS, factor)
+        scored += policies.choose_families(checked, policies.OURS, factor)
     rows, floor = _score(world, harness, scored, years, rounds, (keys[2], keys[3]), config.factors)
     result = {
         "domain": world.domain.slug,
@@ -89,10 +89,8 @@ def study_world(world: World, config: StudyConfig) -> dict[str, Any]:
         "canvass": [],
     }
     if config.canvass_shares:
-        chosen = next(one for one in scored if one.family == policies.STATIC)
-        result["canvass"] = study_canvass(
-            world, chosen, config.canvass_shares, (rounds, years), keys[4]
-        )
+        spans = (rounds, years)
+        result["canvass"] = study_canvass(world, config.canvass_shares, spans, keys[4])
     return result
 
 
@@ -120,15 +118,6 @@ def _without_equity(
     score = next(one for one in rules if one.family == PLAIN_RULE)
     unpaid = [one for one in agents if one.family == PLAIN_AGENT]
     return [*rules, *unpaid, *(replace(score, capacity=factor) for factor in factors)]
-
-
-def _finalists(checked: Sequence[Policy], estimator: str, factor: float) -> list[Policy]:
-    """Of every family the policy that validation chooses."""
-    from parity311.evaluation.parity_policies import AGENT, DUAL, STATIC, choose
-
-    own = [one for one in checked if (one.estimator, one.capacity) == (estimator, factor)]
-    families = [[one for one in own if one.family == name] for name in (STATIC, DUAL, AGENT)]
-    return [choose(members) for members in families if members]
 
 
 def _score(

@@ -2,7 +2,7 @@
 
 Score and capacity are fixed and the process is known: what is sought are prices by stratum that
 reach a gap at the least loss of correct escalations. Candidates are prices that settle within
-bands of several widths under the truth, random ones around them, and the online rule with true
+bands of several widths under the truth, random ones around them, and online rules with true
 denominators. Whoever alternates between two of them reaches every gap and price between: the
 floor is the lower convex hull. It is taken on the very years that are scored, which favours it.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import jax.numpy as jnp
 import numpy as np
 
 from parity311.evaluation.band_prices import Entry, with_prices
@@ -28,15 +29,24 @@ SPREAD = 0.1
 def candidates_around(
     entry: Entry, settled: Sequence[np.ndarray], n_around: int = N_AROUND, seed: int = 0
 ) -> list[Entry]:
-    """Entries at the settled prices (6,) each, around them, and online from the first of them."""
+    """Entries at the settled prices (6,) each, around them, and online.
+
+    Online from the first of them and from none; where others are sought around, also from none
+    towards each of the gaps.
+    """
     rng = np.random.default_rng(seed)
-    found = [replace(entry.contender, prices=settled[0], is_priced=True)]
+    moving = replace(entry.contender, prices=None, is_priced=True, price_step=None)
+    found = [replace(entry, contender=one) for one in (replace(moving, prices=settled[0]), moving)]
+    if n_around:
+        for gap in GAPS[1:]:
+            equity = entry.equity._replace(target_gap=jnp.float32(gap))
+            found.append(replace(entry, contender=moving, equity=equity))
     for prices in settled:
         own = prices[:N_KNOWN_STRATA]
         noise = SPREAD * rng.standard_normal((n_around, N_KNOWN_STRATA))
-        found += [with_prices(entry.contender, own)]
-        found += [with_prices(entry.contender, own + shift - shift.mean()) for shift in noise]
-    return [replace(entry, contender=replace(one, name="floor")) for one in found]
+        shifted = [own, *(own + shift - shift.mean() for shift in noise)]
+        found += [replace(entry, contender=with_prices(entry.contender, one)) for one in shifted]
+    return [replace(one, contender=replace(one.contender, name="floor")) for one in found]
 
 
 def lower_hull(gaps: np.ndarray, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
