@@ -27,7 +27,7 @@ def parity_command(
     as_json: Json = False,
 ) -> None:
     """Say what parity costs: chosen on validation, scored on test years, beside its floor."""
-    from parity311.evaluation.parity_study import StudyConfig, study_world
+    from parity311.evaluation.parity_study import StudyConfig, parse_factors, study_world
     from parity311.evaluation.parity_world import prepare_world, read_world
 
     if prepare is not None:
@@ -44,21 +44,6 @@ def parity_command(
         world = read_world(prepare_world(domain, city, Path(folder)))
     result = study_world(world, config)
     _print(result, as_json, "\n".join(policy_lines(result)))
-
-
-def parse_factors(text: str) -> tuple[float, ...]:
-    """Factors from 'number,number'; each above 0."""
-    from parity311.errors import InputError
-
-    try:
-        found = tuple(float(part) for part in text.split(",") if part.strip())
-    except ValueError:
-        found = (0.0,)
-    if any(factor <= 0.0 for factor in found):
-        raise InputError(
-            f"Factors {text!r} were given; write numbers above 0, as in --factors 0.5,2."
-        )
-    return found
 
 
 def policy_lines(result: dict[str, Any]) -> list[str]:

@@ -20,6 +20,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from parity311.errors import InputError
+
 if TYPE_CHECKING:
     import jax
     import numpy as np
@@ -218,6 +220,19 @@ def describe(one: Policy, years: Years, reference: Years, weights: np.ndarray) -
     }
 
 
+def parse_factors(text: str) -> tuple[float, ...]:
+    """Factors from 'number,number'; each above 0."""
+    try:
+        found = tuple(float(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        found = (0.0,)
+    if any(factor <= 0.0 for factor in found):
+        raise InputError(
+            f"Factors {text!r} were given; write numbers above 0, as in --factors 0.5,2."
+        )
+    return found
+
+
 def main(arguments: Sequence[str]) -> int:
     """Study the prepared worlds one after the other; keep each at once, skip what is kept."""
     from parity311.training.bare import allow_absent
@@ -228,7 +243,7 @@ def main(arguments: Sequence[str]) -> int:
     for name in ("n_years", "n_settling", "n_days", "n_rounds", "n_agent_steps", "n_agent_seeds"):
         option = f"--{name.removeprefix('n_').replace('_', '-')}"
         parser.add_argument(option, dest=name, type=int)
-    parser.add_argument("--factors", type=lambda text: tuple(map(float, text.split(","))))
+    parser.add_argument("--factors", type=parse_factors)
     chosen = vars(parser.parse_args(arguments))
     folders, out = chosen.pop("folders"), chosen.pop("out")
     config = StudyConfig(**{name: value for name, value in chosen.items() if value is not None})

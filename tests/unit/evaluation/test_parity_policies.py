@@ -16,8 +16,8 @@ from parity311.evaluation import parity_world
 from parity311.evaluation.band_prices import Entry, Span, counted_coverage, settle_band
 from parity311.evaluation.long_run import Years, gap_of
 from parity311.evaluation.parity_canvass import mix_canvass
-from parity311.evaluation.parity_commands import parse_factors
 from parity311.evaluation.parity_policies import Policy, choose, promise_of, spans_of
+from parity311.evaluation.parity_study import parse_factors
 from parity311.evaluation.rollout import Contender, evaluate, evaluate_each
 from parity311.mdp import heuristics
 from parity311.mdp.harness import Harness
