@@ -4,7 +4,8 @@ Score and capacity are fixed and the process is known: what is sought are prices
 reach a gap at the least loss of correct escalations. Candidates are prices that settle within
 bands of several widths under the truth, random ones around them, and online rules with true
 denominators. Whoever alternates between two of them reaches every gap and price between: the
-floor is the lower convex hull. It is taken on the very years that are scored, which favours it.
+floor is the lower convex hull. The least of many noisy prices is too low, so the corners of the
+hull are chosen on one half of the years and measured on the other, both ways.
 """
 
 from __future__ import annotations
@@ -49,17 +50,16 @@ def candidates_around(
     return [replace(one, contender=replace(one.contender, name="floor")) for one in found]
 
 
-def lower_hull(gaps: np.ndarray, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Corners of the least price at each gap: falling, convex; gaps ascending."""
-    order = np.lexsort((prices, gaps))
+def hull_corners(gaps: np.ndarray, prices: np.ndarray) -> list[int]:
+    """Which candidates are corners of the least price at each gap: falling, convex."""
     corners: list[int] = []
-    for place in order:
+    for place in np.lexsort((prices, gaps)):
         if corners and prices[place] >= prices[corners[-1]]:
             continue
         while len(corners) > 1 and _is_above(gaps, prices, corners[-2], corners[-1], place):
             corners.pop()
         corners.append(int(place))
-    return gaps[corners], prices[corners]
+    return corners
 
 
 def _is_above(gaps: np.ndarray, prices: np.ndarray, first: int, middle: int, last: int) -> bool:
@@ -71,7 +71,32 @@ def _is_above(gaps: np.ndarray, prices: np.ndarray, first: int, middle: int, las
 
 def floor_at(gap: float, gaps: np.ndarray, prices: np.ndarray) -> float:
     """Least price of a gap; at gaps smaller than any that was reached, that of the smallest."""
-    return float(np.interp(gap, *lower_hull(gaps, prices)))
+    corners = hull_corners(gaps, prices)
+    return float(np.interp(gap, gaps[corners], prices[corners]))
+
+
+def measure_candidates(
+    candidates: Sequence[Years], reference: Years, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gap and price of every candidate in every resample, (candidates, samples) each."""
+    gaps = np.stack([gap_of(pooled_coverage(one, weights)) for one in candidates])
+    return gaps, np.stack([price_samples(one, reference, weights) for one in candidates])
+
+
+def cross_floors(
+    own_gaps: np.ndarray, candidates: Sequence[Years], reference: Years, weights: np.ndarray
+) -> np.ndarray:
+    """Least price of a gap (samples,) in every resample; corners chosen and measured apart."""
+    is_even = np.arange(weights.shape[1]) % 2 == 0
+    halves = [
+        measure_candidates(candidates, reference, weights * side) for side in (is_even, ~is_even)
+    ]
+    found = np.zeros(len(weights))
+    for chosen, measured in (halves, halves[::-1]):
+        for i, gap in enumerate(own_gaps):
+            corners = hull_corners(chosen[0][:, i], chosen[1][:, i])
+            found[i] += floor_at(gap, measured[0][corners, i], measured[1][corners, i]) / 2.0
+    return found
 
 
 def compare_with_floor(
@@ -82,11 +107,9 @@ def compare_with_floor(
     weights: np.ndarray,
 ) -> dict[str, dict[str, float]]:
     """A policy's price less the floor at its gap, in every resample of the same years."""
-    gaps = np.stack([gap_of(pooled_coverage(one, weights)) for one in candidates])
-    prices = np.stack([price_samples(one, candidate_reference, weights) for one in candidates])
     own_gap = gap_of(pooled_coverage(years, weights))
     own_price = price_samples(years, reference, weights)
-    floors = np.array([floor_at(own_gap[i], gaps[:, i], prices[:, i]) for i in range(len(own_gap))])
+    floors = cross_floors(own_gap, candidates, candidate_reference, weights)
     return {"floor": interval(floors), "above_floor": interval(own_price - floors)}
 
 
@@ -95,9 +118,9 @@ SHOWN_GAPS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08)
 
 def show_floor(candidates: Sequence[Years], reference: Years) -> dict[str, object]:
     """The frontier at round gaps, from the smallest that any candidate reached."""
-    once = np.ones((1, len(reference.correct)))
-    gaps = np.array([gap_of(one.coverage) for one in candidates])
-    prices = np.array([price_samples(one, reference, once)[0] for one in candidates])
-    smallest = float(gaps.min())
-    shown = [{"gap": gap, "price": floor_at(gap, gaps, prices)} for gap in SHOWN_GAPS]
-    return {"smallest_gap": smallest, "corners": [one for one in shown if one["gap"] >= smallest]}
+    smallest = float(min(gap_of(one.coverage) for one in candidates))
+    shown = np.array([gap for gap in SHOWN_GAPS if gap >= smallest])
+    once = np.ones((len(shown), len(reference.correct)))
+    prices = cross_floors(shown, candidates, reference, once)
+    corners = [{"gap": float(g), "price": float(p)} for g, p in zip(shown, prices, strict=True)]
+    return {"smallest_gap": smallest, "corners": corners}
