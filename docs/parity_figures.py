@@ -142,13 +142,16 @@ def _capacity_table(found: Sequence[dict[str, Any]]) -> list[str]:
 
 def _canvass_table(found: Sequence[dict[str, Any]]) -> list[str]:
     lines = [
-        "| steps with a canvass | coverage of the worst served | gap | price | least reported |",
-        "| --- | ---: | ---: | ---: | ---: |",
+        "| inspectors | steps with a canvass | coverage of the worst served | gap | price | least "
+        "reported |",
+        "| ---: | --- | ---: | ---: | ---: | ---: |",
     ]
-    shares = [row["share"] for row in found[0]["canvass"]]
-    for place, share in enumerate(shares):
+    first = found[0]["canvass"]
+    for place in sorted(range(len(first)), key=lambda i: first[i]["capacity"]):
+        share = first[place]["share"]
         rows = [one["canvass"][place] for one in found]
         cells = [
+            f"× {first[place]['capacity']:g}",
             "no equity, none" if share is None else f"{100 * share:.0f} %",
             f"{mean_of(rows, 'worst_coverage'):.3f}",
             f"{mean_of(rows, 'gap'):.3f}",

@@ -17,6 +17,7 @@ import numpy as np
 
 from parity311.evaluation.band_prices import Span, settle_band
 from parity311.evaluation.long_run import (
+    Years,
     divide,
     interval,
     measure_gap,
@@ -34,6 +35,7 @@ from parity311.evaluation.parity_policies import (
     make_rule,
 )
 from parity311.evaluation.parity_world import World
+from parity311.evaluation.rollout import Contender
 from parity311.mdp import contract
 from parity311.mdp.harness import Harness
 
@@ -63,6 +65,7 @@ def mix_canvass(rule: contract.Policy, n_actions: int, share: float) -> Mixture:
 def study_canvass(
     world: World,
     shares: Sequence[float],
+    capacities: Sequence[float],
     spans: tuple[Span, Span],
     key: jax.Array,
 ) -> list[dict[str, Any]]:
@@ -70,45 +73,57 @@ def study_canvass(
 
     The stratum that is looked at is the one with the highest price, so prices move. Where years
     start from an empty office they start where they settle at parity in the estimated process;
-    where the line goes on they find it while it runs in.
+    where the line goes on they find it while it runs in. Scarce visits bind before reporting
+    does, so it is also looked at with more inspectors.
     """
     rounds, years = spans
     harness = Harness(world.canvassing, action_set="extended", carries_on=True)
     key_settle, key_score = jax.random.split(key)
-    rule = make_rule(world, harness, DUAL)
-    base = Policy(DUAL, rule, target_gap=0.0)
+    rule = replace(make_rule(world, harness, DUAL), is_priced=True)
     mixed = [
-        replace(rule, policy=mix_canvass(rule.policy, harness.n_actions, share))
+        Policy(DUAL, mixed_with(rule, harness, share), capacity=capacity, target_gap=0.0)
+        for capacity in capacities
         for share in (0.0, *shares)
     ]
-    entries = [entry_in_estimate(world, harness, replace(base, contender=one)) for one in mixed]
-    settled = [replace(one, is_priced=True) for one in mixed]
     if world.domain.play.carry_on is None:
+        entries = [entry_in_estimate(world, harness, one) for one in mixed]
         settled = settle_band(harness, entries, [0.0] * len(mixed), rounds, key_settle)
-    plain = mix_canvass(make_rule(world, harness, PLAIN_RULE).policy, harness.n_actions, 0.0)
-    moving = [replace(one, price_step=None) for one in settled]
-    every = [replace(rule, policy=plain), *moving]
-    played = years.play(
-        harness,
-        [entry_in_truth(world, harness, replace(base, contender=one)) for one in every],
-        key_score,
-    )
+        mixed = [
+            replace(one, contender=replace(found, price_step=None))
+            for one, found in zip(mixed, settled, strict=True)
+        ]
+    plain = mixed_with(make_rule(world, harness, PLAIN_RULE), harness, 0.0)
+    every = [*(Policy(PLAIN_RULE, plain, capacity=capacity) for capacity in capacities), *mixed]
+    entries = [entry_in_truth(world, harness, one) for one in every]
+    played = years.play(harness, entries, key_score)
     weights = resample_years(years.n_plays)
     totals = [years_of(played, place) for place in range(len(every))]
-    rows = []
-    for share, one in zip((None, 0.0, *shares), totals, strict=True):
-        reported = divide(one.reported.sum(axis=0), one.actionable.sum(axis=0))[:5]
-        worst = np.nanmin(pooled_coverage(one, weights), axis=1)
-        rows.append(
-            {
-                "share": share,
-                "worst_coverage": interval(worst),
-                "coverage": one.coverage.tolist(),
-                "least_reported": float(np.nanmin(reported)),
-                "gap": measure_gap(one, weights),
-                "price": interval(price_samples(one, totals[0], weights)),
-                "correct_a_year": one.throughput,
-                "visits_per_complaint": float(one.visits.sum() / one.complaints.sum()),
-            }
-        )
-    return rows
+    names = [None] * len(capacities) + [0.0, *shares] * len(capacities)
+    return [
+        {
+            "capacity": one.capacity,
+            "share": share,
+            **describe_lift(own, totals[capacities.index(one.capacity)], weights),
+        }
+        for one, share, own in zip(every, names, totals, strict=True)
+    ]
+
+
+def mixed_with(rule: Contender, harness: Harness, share: float) -> Contender:
+    """The contender with a canvass in this share of its steps."""
+    return replace(rule, policy=mix_canvass(rule.policy, harness.n_actions, share))
+
+
+def describe_lift(years: Years, reference: Years, weights: np.ndarray) -> dict[str, Any]:
+    """How far up the worst served are, beside the least share that is reported at all."""
+    reported = divide(years.reported.sum(axis=0), years.actionable.sum(axis=0))[:5]
+    worst = np.nanmin(pooled_coverage(years, weights), axis=1)
+    return {
+        "worst_coverage": interval(worst),
+        "coverage": years.coverage.tolist(),
+        "least_reported": float(np.nanmin(reported)),
+        "gap": measure_gap(years, weights),
+        "price": interval(price_samples(years, reference, weights)),
+        "correct_a_year": years.throughput,
+        "visits_per_complaint": float(years.visits.sum() / years.complaints.sum()),
+    }

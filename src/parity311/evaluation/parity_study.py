@@ -50,7 +50,7 @@ class StudyConfig:
     n_agent_seeds: int = 2
     factors: tuple[float, ...] = (0.25, 0.5, 2.0, 4.0)
     """On the inspectors, beside 1"""
-    canvass_shares: tuple[float, ...] = (0.1, 0.3, 0.6, 1.0)
+    canvass_shares: tuple[float, ...] = (0.1, 0.3, 1.0)
     """Chance of a canvass in a step; empty leaves it out"""
     seed: int = 0
 
@@ -91,8 +91,10 @@ def study_world(world: World, config: StudyConfig) -> dict[str, Any]:
         "canvass": [],
     }
     if config.canvass_shares:
-        spans = (rounds, years)
-        result["canvass"] = study_canvass(world, config.canvass_shares, spans, keys[4])
+        capacities = sorted({1.0, max((1.0, *config.factors))})
+        result["canvass"] = study_canvass(
+            world, config.canvass_shares, capacities, (rounds, years), keys[4]
+        )
     return result
 
 
