@@ -88,6 +88,7 @@ def study_world(world: World, config: StudyConfig) -> dict[str, Any]:
         "need_ratio": compare_needs(world),
         "policies": rows,
         "floor": floor,
+        "floor_years": "corners chosen on one half, measured on the other",
         "canvass": [],
     }
     if config.canvass_shares:
