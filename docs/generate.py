@@ -25,6 +25,7 @@ from docs.off_policy_figures import off_policy_block
 from docs.frontier_figures import frontier_block, sensitivity_block
 from docs.other_seeds import seeds_block
 from docs.reproduction import reproduction_block
+from docs.parity_figures import parity_block
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -34,6 +35,7 @@ FILES = (
     "docs/reference/domains.md",
     "docs/explanation/equity-term.md",
     "docs/explanation/frontier.md",
+    "docs/explanation/price-of-parity.md",
     "docs/reference/ceilings.md",
     "docs/explanation/audit.md",
     "docs/explanation/reproduction.md",
@@ -129,6 +131,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "ceilings": ceilings_block,
     "reproduction": reproduction_block,
     "off-policy": off_policy_block,
+    "parity": parity_block,
     "bench-audit": audit_block,
     "bench-shapley": shapley_block,
     "bench-records": records_block,

@@ -18,6 +18,7 @@ from parity311 import __version__
 from parity311.audit.commands import audit_command
 from parity311.errors import InputError, Parity311Error
 from parity311.evaluation.off_policy.commands import backtest_command, bench_off_policy_command
+from parity311.evaluation.parity_commands import parity_command
 from parity311.explain.commands import documents_command, explain_command
 from parity311.feeds.commands import fetch_app, records_app
 from parity311.lifecycle.frontier_commands import frontier_command
@@ -46,6 +47,7 @@ app.command("explain")(explain_command)
 app.command("frontier")(frontier_command)
 app.command("documents")(documents_command)
 app.command("reproduce")(reproduce_command)
+app.command("parity")(parity_command)
 
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same result, byte for byte.")]

@@ -242,6 +242,12 @@ def initial_state(key: jax.Array, params: Params) -> State:
     return settle(State(backlog, crews, params.start_seen[row]))
 
 
+def carry_on(params: Params, state: State) -> State:
+    """The next episode where the line and the crews stay as they are."""
+    backlog = line.carry_on(state.backlog)
+    return settle(State(backlog, state.crews, look_at(params, backlog)))
+
+
 def n_on_duty(slot: jax.Array) -> jax.Array:
     """Crews at work in a step of the week: all from 8 to 16 h on weekdays."""
     is_day = (slot < 30) & ((slot % 6 == 2) | (slot % 6 == 3))
@@ -454,6 +460,12 @@ def make_params(
     return params._replace(start_seen=look_at_starts(params))
 
 
+def scale_capacity(params: Params, factor: float) -> Params:
+    """The same boards with so many times the visits of every crew."""
+    scaled = params._replace(visits=params.visits * factor)
+    return scaled._replace(start_seen=look_at_starts(scaled))
+
+
 def example(changeover_lost: float = CHANGEOVER_LOST) -> Params:
     """The prototype's office: 17,266 cases a year, 2,080 open over thirty days at the start.
 
@@ -584,6 +596,8 @@ DOMAIN = Domain(
         truth=truth,
         n_waiting=lambda state: state.backlog.waiting.sum(),
         capacity_per_step=lambda params: N_CREWS * jnp.ceil(params.visits[0]),
+        carry_on=carry_on,
+        scale_capacity=scale_capacity,
         candidates=candidates,
     ),
 )

@@ -456,6 +456,11 @@ def capacity_per_step(params: Params) -> jax.Array:
     return jnp.minimum(jnp.maximum(params.office.capacity.max(), 1.0) / desk.SHARED_TIME, 3.0)
 
 
+def scale_capacity(params: Params, factor: float) -> Params:
+    """The same office with so many times the visits."""
+    return params._replace(office=params.office._replace(capacity=params.office.capacity * factor))
+
+
 def steps_per_day(params: Params) -> jax.Array:
     """Slots in a day."""
     del params
@@ -692,6 +697,7 @@ DOMAIN = Domain(
         steps_per_day=steps_per_day,
         n_waiting=n_waiting,
         capacity_per_step=capacity_per_step,
+        scale_capacity=scale_capacity,
         example=example,
         estimate=estimate,
         truth=truth,

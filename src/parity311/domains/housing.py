@@ -598,6 +598,10 @@ DOMAIN = Domain(
         truth=truth,
         n_waiting=lambda state: state.backlog.waiting.sum(),
         capacity_per_step=lambda params: jnp.ceil(params.visits_per_hour * CAPACITY_WEEK.max()),
+        carry_on=lambda params, state: state._replace(backlog=line.carry_on(state.backlog)),
+        scale_capacity=lambda params, factor: params._replace(
+            visits_per_hour=params.visits_per_hour * factor
+        ),
         candidates=candidates,
     ),
 )

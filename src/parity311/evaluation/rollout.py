@@ -55,6 +55,9 @@ def evaluate(
     keys: jax.Array,
     *,
     equity: EquityParams | None = None,
+    n_steps: int | None = None,
+    n_warm: int = 0,
+    chunk: int = CHUNK,
 ) -> Episodes:
     """Play one episode per key with every policy; the same keys, hence paired.
 
@@ -65,38 +68,87 @@ def evaluate(
     equity
         Denominators and steps of the coverage prices, as the agency estimated them; from `params`
         if not given.
+    n_steps
+        Steps to play; one episode if not given. Beyond it episodes follow each other, and
+        coverage prices outlive them.
+    n_warm
+        Steps played before any is counted.
+    chunk
+        Episodes one program plays at a time.
     """
     if not contenders:
         raise InputError("There is no policy to evaluate; give at least one.")
     base = equity or harness.equity_params(params)
-    batch = _batch_equity(base, contenders)
+    batch = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(contenders), *jnp.shape(x))), base)
+    return _evaluate(harness, params, batch, contenders, keys, n_steps, n_warm, chunk, False)
+
+
+def evaluate_each(
+    harness: Harness,
+    contenders: Sequence[Contender],
+    params: Sequence[Any],
+    equity: Sequence[EquityParams],
+    keys: jax.Array,
+    *,
+    n_steps: int | None = None,
+    n_warm: int = 0,
+    chunk: int = CHUNK,
+) -> Episodes:
+    """Play every policy in a process of its own, (policies) params and equity; else `evaluate`.
+
+    The processes must have arrays of the same shapes: the same domain, estimated alike.
+    """
+    if not contenders:
+        raise InputError("There is no policy to evaluate; give at least one.")
+    stack = lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves])  # noqa: E731
+    own, batch = jax.tree.map(stack, *params), jax.tree.map(stack, *equity)
+    return _evaluate(harness, own, batch, contenders, keys, n_steps, n_warm, chunk, True)
+
+
+def _evaluate(
+    harness: Harness,
+    params: Any,
+    equity: EquityParams,
+    contenders: Sequence[Contender],
+    keys: jax.Array,
+    n_steps: int | None,
+    n_warm: int,
+    chunk: int,
+    is_own: bool,
+) -> Episodes:
+    """Play all; `equity` has the policy axis, and so have params where they are each one's own."""
+    batch = _batch_equity(equity, contenders)
     prices = np.stack(
         [np.zeros(N_STRATA) if one.prices is None else one.prices for one in contenders]
     )
     groups, order = _group([one.policy for one in contenders])
     take = lambda x: jnp.asarray(x)[np.array(order)]  # noqa: E731
     arguments = (jax.tree.map(take, batch), groups, take(prices.astype(np.float32)))
+    process = jax.tree.map(take, params) if is_own else params
     # One program uses one core, so pieces run side by side; equal pieces share one program.
-    n_parts = len(keys) // CHUNK if len(keys) % CHUNK == 0 else 1
+    n_parts = len(keys) // chunk if len(keys) % chunk == 0 else 1
+    length = n_steps or harness.horizon
+    play = partial(_play, n_steps=length, n_warm=n_warm, is_own=is_own)
     with ThreadPoolExecutor(N_THREADS) as pool:
         parts = list(
             pool.map(
-                lambda part: jax.block_until_ready(_play(harness, params, *arguments, part)),
+                lambda part: jax.block_until_ready(play(harness, process, *arguments, part)),
                 jnp.split(keys, n_parts),
             )
         )
     back = np.argsort(order)
     totals = jax.tree.map(lambda *x: np.concatenate(x, axis=1)[back], *parts)
     tally, reward, prices_seen = totals
-    return Episodes(tally, reward, prices_seen, harness.horizon)
+    return Episodes(tally, reward, prices_seen, length)
 
 
 def _batch_equity(equity: EquityParams, contenders: Sequence[Contender]) -> EquityParams:
-    n = len(contenders)
-    batch = jax.tree.map(lambda x: jnp.broadcast_to(x, (n, *jnp.shape(x))), equity)
-    own = float(equity.step_size)
-    steps = [own if one.price_step is None else one.price_step for one in contenders]
-    return batch._replace(
+    own = np.asarray(equity.step_size)
+    steps = [
+        float(own[place]) if one.price_step is None else one.price_step
+        for place, one in enumerate(contenders)
+    ]
+    return equity._replace(
         is_visible=jnp.asarray([one.is_priced for one in contenders], jnp.float32),
         step_size=jnp.asarray(steps, jnp.float32),
     )
@@ -116,7 +168,7 @@ def _group(policies: Sequence[Policy]) -> tuple[tuple[Any, ...], list[int]]:
     return groups, [index for indices in members.values() for index in indices]
 
 
-@partial(jax.jit, static_argnames=("harness",))
+@partial(jax.jit, static_argnames=("harness", "n_steps", "n_warm", "is_own"))
 def _play(
     harness: Harness,
     params: Any,
@@ -124,6 +176,10 @@ def _play(
     groups: tuple[Any, ...],
     prices: jax.Array,
     keys: jax.Array,
+    *,
+    n_steps: int,
+    n_warm: int,
+    is_own: bool,
 ) -> tuple[Tally, jax.Array, jax.Array]:
     """Run all policies (leading axis) through all episodes (second axis)."""
     sizes = [jax.tree.leaves(group)[0].shape[0] for group in groups]
@@ -141,9 +197,10 @@ def _play(
         return jnp.concatenate(parts)
 
     reset = jax.vmap(harness.reset, in_axes=(0, None, None, None))
-    reset = jax.vmap(reset, in_axes=(None, None, 0, 0))
+    process = 0 if is_own else None
+    reset = jax.vmap(reset, in_axes=(None, process, 0, 0))
     step = jax.vmap(harness.step, in_axes=(0, None, None, 0, 0))
-    step = jax.vmap(step, in_axes=(None, None, 0, 0, 0))
+    step = jax.vmap(step, in_axes=(None, process, 0, 0, 0))
     own = jax.vmap(lambda key: jax.random.split(key, 3))(keys)
     running, observation = reset(own[:, 0], params, equity, prices)
     shape = jax.eval_shape(step, own[:, 1], params, equity, running, jnp.zeros(
@@ -156,13 +213,16 @@ def _play(
         fold = lambda key: jax.random.fold_in(key, index)  # noqa: E731
         action = decide(fold(own[0, 2]), observation)
         moved = step(jax.vmap(fold)(own[:, 1]), params, equity, running, action)
-        tally = jax.tree.map(jnp.add, tally, moved.tally)
-        is_late = (index >= harness.horizon // 2).astype(jnp.float32)
+        is_counted = index >= n_warm
+        add = lambda total, new: total + jnp.where(is_counted, new, 0)  # noqa: E731
+        tally = jax.tree.map(add, tally, moved.tally)
+        is_late = (index >= n_warm + n_steps // 2).astype(jnp.float32)
         total = total + is_late * prices_of(moved.running)
-        return (moved.running, moved.observation, tally, reward + moved.reward, total), None
+        reward = add(reward, moved.reward)
+        return (moved.running, moved.observation, tally, reward, total), None
 
-    carry, _ = jax.lax.scan(body, start, jnp.arange(harness.horizon))
-    n_late = harness.horizon - harness.horizon // 2
+    carry, _ = jax.lax.scan(body, start, jnp.arange(n_warm + n_steps))
+    n_late = n_steps - n_steps // 2
     return carry[2], carry[3], carry[4] / n_late
 
 

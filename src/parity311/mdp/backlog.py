@@ -150,6 +150,11 @@ def start(params: BacklogParams, chance: jax.Array) -> tuple[Backlog, jax.Array]
     ), row
 
 
+def carry_on(backlog: Backlog) -> Backlog:
+    """The line at the end of an episode as the start of the next, a month on."""
+    return backlog._replace(n_steps=jnp.int32(0), month=(backlog.month + 1) % 12)
+
+
 def poisson(chance: jax.Array, mean: jax.Array, largest: int) -> jax.Array:
     """Poisson numbers from uniform ones of any shape, cut off at `largest`."""
     term = jnp.exp(-mean)

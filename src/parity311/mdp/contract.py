@@ -159,6 +159,11 @@ class Dynamics:
     """(state) -> () complaints taken in and not yet closed: what conservation is checked with"""
     capacity_per_step: Callable[..., jax.Array] | None = None
     """(params) -> () most visits one step can make, saved-up time included; None = no limit"""
+    scale_capacity: Callable[..., Any] | None = None
+    """(params, factor) -> params with so many times the visits; None where nobody asked yet"""
+    carry_on: Callable[..., Any] | None = None
+    """(params, state at an episode's end) -> state in which the next begins where the line goes on;
+    None where a fresh start is the usual one. What holds in the long run is measured this way"""
     solve: Callable[..., Any] | None = None
     """(params, harness, preference (4,)) -> the optimal policy, where it can be computed exactly"""
     complaints: Callable[..., Any] | None = None

@@ -65,6 +65,8 @@ class Harness:
     """Disparity that the modes other than 'dual' pay for"""
     max_steps: int = 0
     """Steps until an episode is truncated; the domain's own if zero"""
+    carries_on: bool = False
+    """Whether who waits at the end of an episode waits in the next; else it starts anew"""
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -141,7 +143,12 @@ class Harness:
         arrived = Running(moved.state, counted, n_steps)
         truncated = (n_steps >= self.horizon) & ~moved.terminated
         is_over = moved.terminated | truncated
-        fresh = play.initial_state(key_reset, params)
+        carry_on = play.carry_on if self.carries_on else None
+        fresh = (
+            play.initial_state(key_reset, params)
+            if carry_on is None
+            else carry_on(params, moved.state)
+        )
         state = jax.tree.map(lambda new, old: jnp.where(is_over, new, old), fresh, moved.state)
         going_on = Running(state, counted, jnp.where(is_over, 0, n_steps))
         final_observation = self.observe(params, equity, arrived)

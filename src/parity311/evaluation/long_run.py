@@ -1,0 +1,112 @@
+"""The long-run gap over simulated years, and what parity costs: each with its interval.
+
+Coverage is pooled over years: correct escalations over actionable incidents, reported or not. The
+gap is the largest difference between two known strata. The largest of noisy differences is too
+large on average, and so are its resamples: the upper bound is therefore careful, and what noise
+alone would show stands beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from parity311.evaluation.metrics import LEVEL, divide
+from parity311.evaluation.rollout import Episodes
+from parity311.mdp.contract import N_KNOWN_STRATA
+
+N_RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Years:
+    """Totals of one policy by simulated year."""
+
+    correct: np.ndarray
+    """(years, 6)"""
+    actionable: np.ndarray
+    """(years, 6) incidents that began, reported or not"""
+    reported: np.ndarray
+    """(years, 6) those of them that somebody reported"""
+    visits: np.ndarray
+    """(years, 6)"""
+    complaints: np.ndarray
+    """(years, 6)"""
+
+    @cached_property
+    def coverage(self) -> np.ndarray:
+        """Correct escalations per actionable incident of each known stratum, (5,)."""
+        return pooled_coverage(self, np.ones((1, len(self.correct))))[0]
+
+    @property
+    def throughput(self) -> float:
+        """Correct escalations a year."""
+        return float(self.correct.sum(axis=1).mean())
+
+
+def years_of(episodes: Episodes, place: int, per_year: int = 1) -> Years:
+    """Totals of the policy at one place of an evaluation; so many episodes make a year."""
+    tally = episodes.tally
+
+    def total(values: Any) -> np.ndarray:
+        own = np.asarray(values, np.float64)[place]
+        return own.reshape(-1, per_year, own.shape[-1]).sum(axis=1)
+
+    return Years(
+        correct=total(tally.correct),
+        actionable=total(tally.actionable),
+        reported=total(tally.reported_actionable),
+        visits=total(tally.visits),
+        complaints=total(tally.complaints),
+    )
+
+
+def resample_years(n_years: int, seed: int = 0, n: int = N_RESAMPLES) -> np.ndarray:
+    """Weights of the years: the first row is the data itself, (1 + n, years)."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.multinomial(n_years, np.full(n_years, 1.0 / n_years), size=n)
+    return np.concatenate([np.ones((1, n_years)), drawn])
+
+
+def pooled_coverage(years: Years, weights: np.ndarray) -> np.ndarray:
+    """Coverage of the known strata in every resample, (1 + n, 5)."""
+    known = slice(None, N_KNOWN_STRATA)
+    return divide(weights @ years.correct[:, known], weights @ years.actionable[:, known])
+
+
+def gap_of(coverage: np.ndarray) -> np.ndarray:
+    """Largest difference between two strata, over the last axis."""
+    return np.nanmax(coverage, axis=-1) - np.nanmin(coverage, axis=-1)
+
+
+def price_samples(years: Years, reference: Years, weights: np.ndarray) -> np.ndarray:
+    """Share of correct escalations given up against the reference, in every resample."""
+    own, other = weights @ years.correct.sum(axis=1), weights @ reference.correct.sum(axis=1)
+    return 1.0 - divide(own, other)
+
+
+def interval(samples: np.ndarray) -> dict[str, float]:
+    """Value on the data and the bounds of the resamples."""
+    tail = (1.0 - LEVEL) / 2.0
+    lower, upper = np.nanquantile(samples[1:], [tail, 1.0 - tail])
+    return {"value": float(samples[0]), "lower": float(lower), "upper": float(upper)}
+
+
+def measure_gap(years: Years, weights: np.ndarray) -> dict[str, float]:
+    """The gap with its interval, what noise alone would show, and the gap less its bias.
+
+    At exact parity every stratum would have the mean coverage; scaled to it, the years still
+    differ, and the mean gap of their resamples is the noise floor.
+    """
+    samples = pooled_coverage(years, weights)
+    gaps = gap_of(samples)
+    mean = np.nanmean(samples[0])
+    level = gap_of(samples[1:] * divide(np.full_like(samples[0], mean), samples[0]))
+    return {
+        **interval(gaps),
+        "corrected": float(max(2.0 * gaps[0] - gaps[1:].mean(), 0.0)),
+        "noise_floor": float(level.mean()),
+    }

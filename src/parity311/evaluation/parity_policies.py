@@ -1,0 +1,228 @@
+"""The policies of a parity study: rules, agents, their prices, and the choice on validation.
+
+Whatever is chosen here is chosen in the estimated process; the truth is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from parity311.evaluation.band_prices import Entry, Span, settle_band
+from parity311.evaluation.long_run import (
+    Years,
+    gap_of,
+    pooled_coverage,
+    resample_years,
+    years_of,
+)
+from parity311.evaluation.metrics import LEVEL
+from parity311.evaluation.parity_world import ESTIMATORS, OURS, World
+from parity311.evaluation.rollout import Contender
+from parity311.mdp.contract import EQUITY, Domain
+from parity311.mdp.harness import Harness
+from parity311.training import agent_for, with_equity
+from parity311.training.loop import train_agents
+
+DUAL, STATIC, TARGET = "dual_threshold", "static_thresholds", "target_thresholds"
+"""Online prices of parity; fixed prices at a target gap; whichever of both validation chooses."""
+AGENT = "dqn_equity"
+PLAIN_RULE, PLAIN_AGENT = "score", "dqn"
+TARGET_GAPS = (0.0, 0.01, 0.02, 0.03)
+"""Gaps that are tried on validation; the widest that holds is the cheapest."""
+BAR = 0.05
+"""τ: the gap that must not be exceeded."""
+EQUITY_WEIGHTS = (0.2, 0.5)
+"""α₃ of the agents that are paid for coverage; which one serves is chosen on validation."""
+DAYS_A_YEAR = 364.0
+"""Whole weeks, so that episodes of two and of four weeks fill it."""
+N_ENVIRONMENTS = 8
+
+
+@dataclass(frozen=True)
+class Policy:
+    """One policy of the study, as it will be scored."""
+
+    family: str
+    """which kind, and with it whose price it is compared with"""
+    contender: Contender
+    estimator: str = OURS
+    capacity: float = 1.0
+    """factor on the inspectors"""
+    target_gap: float | None = None
+    seed: int = 0
+    """of the agent, where there is one"""
+    validation: dict[str, float] | None = None
+    """what the estimated process promised: gap, its upper bound, correct escalations"""
+
+
+def spans_of(
+    domain: Domain, params: Any, n_years: int, n_settling: int, n_days: float = DAYS_A_YEAR
+) -> tuple[Span, Span]:
+    """How long scored years and settling rounds last: each after a quarter of running in.
+
+    Where every episode starts from an empty office nothing has to run in.
+    """
+    per_day = float(domain.play.steps_per_day(params))
+    horizon = domain.max_steps
+    per_year = max(round(n_days * per_day / horizon), 1)
+    if domain.play.carry_on is None:
+        return Span(horizon * per_year, 0, n_years), Span(horizon * per_year, 0, n_settling)
+    quarter = -(-per_year // 4) * horizon
+    return Span(horizon * per_year, quarter, n_years), Span(quarter, quarter, n_settling)
+
+
+def scaled(world: World, params: Any, factor: float) -> Any:
+    """Params with so many times the inspectors."""
+    scale = world.domain.play.scale_capacity
+    return params if factor == 1.0 or scale is None else scale(params, factor)
+
+
+def make_rule(world: World, harness: Harness, name: str, estimator: str = OURS) -> Contender:
+    """A rule of the domain, made from the estimated process."""
+    policy = world.domain.heuristics[name](world.estimated[estimator], harness)
+    return Contender(name, policy)
+
+
+def entry_in_estimate(world: World, harness: Harness, policy: Policy) -> Entry:
+    """The policy in the process as its estimator sees it."""
+    params = scaled(world, world.estimated[policy.estimator], policy.capacity)
+    equity = harness.equity_params(params, target_gap=policy.target_gap or 0.0)
+    return Entry(policy.contender, params, equity)
+
+
+def entry_in_truth(world: World, harness: Harness, policy: Policy) -> Entry:
+    """The policy in the true process, run by an agency with its own denominators."""
+    seen = entry_in_estimate(world, harness, policy)
+    return replace(seen, params=scaled(world, world.true, policy.capacity))
+
+
+def train_family(world: World, harness: Harness, n_steps: int, n_seeds: int) -> list[Policy]:
+    """Agents without and with pay for coverage, learned in the estimated process."""
+    if n_steps == 0:
+        return []
+    plain = world.domain.preference
+    preferences = [plain, *(with_equity(plain, weight) for weight in EQUITY_WEIGHTS)]
+    learning = replace(harness, carries_on=False)
+    trained = train_agents(
+        learning,
+        world.estimated[OURS],
+        agent_for(learning, "dqn", n_steps),
+        preferences,
+        range(n_seeds),
+        n_steps,
+        n_environments=N_ENVIRONMENTS,
+    )
+    found = []
+    for index in range(trained.n_agents):
+        is_paid = bool(trained.preferences[index, EQUITY] > 0)
+        one = Contender(AGENT if is_paid else PLAIN_AGENT, trained.policy(index))
+        found.append(Policy(one.name, one, seed=int(trained.seeds[index])))
+    return found
+
+
+def settle_policies(
+    world: World,
+    harness: Harness,
+    agents: Sequence[Policy],
+    factors: Sequence[float],
+    span: Span,
+    key: jax.Array,
+) -> list[Policy]:
+    """Every priced policy with the prices that reach each target gap in its estimated process."""
+    asked = [
+        Policy(STATIC, make_rule(world, harness, DUAL, name), name, 1.0, gap)
+        for name in ESTIMATORS
+        for gap in TARGET_GAPS
+    ]
+    asked += [
+        Policy(STATIC, make_rule(world, harness, DUAL), OURS, factor, gap)
+        for factor in factors
+        for gap in TARGET_GAPS[::2]
+    ]
+    asked += [
+        replace(one, target_gap=gap)
+        for one in agents
+        if one.family == AGENT
+        for gap in TARGET_GAPS[::2]
+    ]
+    entries = [entry_in_estimate(world, harness, one) for one in asked]
+    gaps = [one.target_gap or 0.0 for one in asked]
+    settled = settle_band(harness, entries, gaps, span, key)
+    return [replace(one, contender=found) for one, found in zip(asked, settled, strict=True)]
+
+
+def go_online(settled: Sequence[Policy]) -> list[Policy]:
+    """The same policies with prices that move on as outcomes come.
+
+    From parity's settled prices and from none, because fixed prices do not tell where moving ones
+    rest where equal cases are served in strict order of price; and from none towards wider gaps.
+    """
+    found = []
+    for one in settled:
+        family = DUAL if one.family == STATIC else one.family
+        moving = replace(one.contender, price_step=None)
+        if one.target_gap == 0.0:
+            found.append(replace(one, family=family, contender=moving))
+        if one.target_gap == 0.0 or (one.estimator, one.capacity, one.family) == (
+            OURS,
+            1.0,
+            STATIC,
+        ):
+            found.append(replace(one, family=family, contender=replace(moving, prices=None)))
+    return found
+
+
+def choose_families(checked: Sequence[Policy], estimator: str, factor: float) -> list[Policy]:
+    """Of every family the policy that validation chooses; the dual rule aims at parity."""
+    own = [one for one in checked if (one.estimator, one.capacity) == (estimator, factor)]
+    rules = [one for one in own if one.family in (STATIC, DUAL)]
+    families = [
+        [one for one in rules if one.family == STATIC],
+        [one for one in rules if one.family == DUAL and one.target_gap == 0.0],
+        [replace(one, family=TARGET) for one in rules],
+        [one for one in own if one.family == AGENT],
+    ]
+    return [choose(members) for members in families if members]
+
+
+def validate(
+    world: World, harness: Harness, policies: Sequence[Policy], span: Span, key: jax.Array
+) -> list[Policy]:
+    """What each policy's estimated process promises, on years it did not settle on.
+
+    The upper bound covers the years and, by its joint draws, the estimate of what nobody reported.
+    """
+    entries = [entry_in_estimate(world, harness, one) for one in policies]
+    played = span.play(harness, entries, key)
+    draws = world.denominator_draws
+    found = []
+    for place, one in enumerate(policies):
+        years = years_of(played, place)
+        promised = promise_of(years, draws if one.estimator == OURS else np.ones_like(draws))
+        found.append(replace(one, validation=promised))
+    return found
+
+
+def promise_of(years: Years, draws: np.ndarray) -> dict[str, float]:
+    """Gap, its upper bound over years and draws (n, 5) of the denominators, and throughput."""
+    weights = resample_years(len(years.correct), n=len(draws))[1:]
+    upper = np.quantile(gap_of(pooled_coverage(years, weights) / draws), (1.0 + LEVEL) / 2.0)
+    return {
+        "gap": float(gap_of(years.coverage)),
+        "upper": float(upper),
+        "correct": years.throughput,
+    }
+
+
+def choose(policies: Sequence[Policy], bar: float = BAR) -> Policy:
+    """The policy with most correct escalations among those within the bar; else the most level."""
+    promised = [(one, one.validation or {}) for one in policies]
+    within = [(one, found) for one, found in promised if found["upper"] <= bar]
+    if within:
+        return max(within, key=lambda pair: pair[1]["correct"])[0]
+    return min(promised, key=lambda pair: pair[1]["upper"])[0]

@@ -1,0 +1,126 @@
+"""What a parity study needs to know of a city, as arrays: the process as estimated, and as it is.
+
+Preparing a world reads records and truth; everything after it needs arrays alone, so that the
+heavy part can run on another machine. A world is a folder: one file of params for each estimator
+of what nobody reported, one for the truth, and `world.json`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parity311.errors import InputError
+from parity311.mdp.contract import N_KNOWN_STRATA, Domain
+from parity311.training.bare import read_params, write_params
+
+ESTIMATORS = ("exposure_rate", "as_published", "raw")
+"""How incidents are counted: corrected for reporting, by the published formula, by complaints."""
+OURS = ESTIMATORS[0]
+DOMAINS = ("heat", "housing", "elevator")
+"""Domains with visits to places nobody called from, in which parity has a way up."""
+WORLD = "world.json"
+TRUE = "true"
+
+
+@dataclass(frozen=True)
+class World:
+    """One domain in one city."""
+
+    domain: Domain
+    """without its canvass; `canvassing` has it"""
+    canvassing: Domain
+    name: str
+    """which city"""
+    estimated: dict[str, Any]
+    """params by estimator"""
+    true: Any
+    denominator_draws: np.ndarray
+    """(n, 5) joint draws of each known stratum's incidents over their estimate, `OURS`"""
+
+
+@lru_cache
+def split_canvass(slug: str) -> tuple[Domain, Domain]:
+    """A domain whose extended actions end before the canvass, and one that ends with it.
+
+    Both keep their numbers: actions are numbered in order, and what comes later is cut off.
+    """
+    from dataclasses import replace
+
+    from parity311.domains import get_domain
+
+    domain = get_domain(slug)
+    names = [action.name.lower() for action in domain.extended_actions]
+    if "canvass" not in names:
+        raise InputError(
+            f"Domain {slug!r} has no canvass among its extended actions; choose among "
+            f"{', '.join(DOMAINS)}."
+        )
+    place = names.index("canvass")
+    cut = domain.extended_actions[: place + 1]
+    return replace(domain, extended_actions=cut[:-1]), replace(domain, extended_actions=cut)
+
+
+def prepare_world(slug: str, city: Path, out: Path) -> Path:
+    """Estimate a domain's params from a city's first years and read the truth of its last."""
+    from datetime import date
+
+    from parity311.records.store import open_records
+    from parity311.reporting.calibration import calibrate
+
+    domain, _ = split_canvass(slug)
+    records = open_records(city)
+    date_from, date_to = records.window
+    test_from = date(date_to.year - 1, date_to.month, date_to.day)
+    ratios = np.ones((1, N_KNOWN_STRATA))
+    for name in ESTIMATORS:
+        found = calibrate(records, slug, date_from=date_from, date_to=test_from, estimator=name)
+        write_params(out / f"{name}.safetensors", domain.estimate(records, found, test_from))
+        if name == OURS:
+            ratios = found.draws[:, :N_KNOWN_STRATA] / found.denominators[:N_KNOWN_STRATA]
+    write_params(out / f"{TRUE}.safetensors", domain.truth(city, test_from))
+    manifest = records.manifest
+    about = {
+        "domain": slug,
+        "domain_version": domain.version,
+        "city": f"{manifest['preset']}-{manifest['seed']}",
+        "participation": manifest["participation"],
+        "capacity": manifest["capacity"],
+        "fingerprint": manifest["fingerprint"],
+        "test_from": str(test_from),
+        "denominator_draws": np.round(ratios, 5).tolist(),
+    }
+    (out / WORLD).write_text(json.dumps(about) + "\n")
+    return out
+
+
+def read_world(folder: Path) -> World:
+    """Read a prepared world; arrays only."""
+    try:
+        about = json.loads((folder / WORLD).read_text())
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{folder} is no prepared world ({error}); write one with `parity311 parity DOMAIN "
+            "--city CITY --prepare FOLDER`."
+        ) from error
+    domain, canvassing = split_canvass(about["domain"])
+    if about["domain_version"] != domain.version:
+        raise InputError(
+            f"{folder} was prepared for version {about['domain_version']} of {domain.slug!r}, "
+            f"which is now {domain.version}; prepare it again."
+        )
+    like = domain.play.example()
+    read = lambda name: read_params(folder / f"{name}.safetensors", like)  # noqa: E731
+    return World(
+        domain=domain,
+        canvassing=canvassing,
+        name=about["city"],
+        estimated={name: read(name) for name in ESTIMATORS},
+        true=read(TRUE),
+        denominator_draws=np.asarray(about["denominator_draws"]),
+    )

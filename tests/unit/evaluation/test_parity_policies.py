@@ -1,0 +1,136 @@
+"""What a parity study chooses, plays and refuses."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from parity311.domains import boiler, elevator, get_domain, housing
+from parity311.errors import InputError
+from parity311.evaluation import parity_world
+from parity311.evaluation.band_prices import Entry, Span, counted_coverage, settle_band
+from parity311.evaluation.long_run import Years, gap_of
+from parity311.evaluation.parity_canvass import mix_canvass
+from parity311.evaluation.parity_policies import Policy, choose, promise_of, spans_of
+from parity311.evaluation.parity_study import parse_factors
+from parity311.evaluation.rollout import Contender, evaluate, evaluate_each
+from parity311.mdp import heuristics
+from parity311.mdp.harness import Harness
+from parity311.training.bare import write_params
+
+HARNESS = Harness(boiler.DOMAIN, max_steps=400)
+PARAMS = boiler.example()
+
+
+def promised(upper: float, correct: float, gap: float) -> Policy:
+    contender = Contender("static", heuristics.always(0))
+    found = {"gap": gap, "upper": upper, "correct": correct}
+    return Policy("static", contender, target_gap=gap, validation=found)
+
+
+def test_choice_takes_most_correct_within_the_bar_and_the_most_level_else() -> None:
+    within, cheap, beyond = promised(0.03, 9, 0.0), promised(0.049, 10, 0.02), promised(0.06, 11, 1)
+    assert choose([within, cheap, beyond]) is cheap
+    assert choose([beyond, promised(0.07, 20, 0.0)]) is beyond
+
+
+def test_uncertain_denominators_widen_the_promise() -> None:
+    years = Years(*(np.full((20, 6), value) for value in (20.0, 100.0, 50.0, 30.0, 100.0)))
+    sure = promise_of(years, np.ones((50, 5)))
+    unsure = promise_of(years, np.random.default_rng(0).normal(1.0, 0.1, (50, 5)))
+    assert sure["upper"] == pytest.approx(0.0)
+    assert unsure["upper"] > 0.03
+
+
+def test_each_in_its_own_process_equals_all_in_one() -> None:
+    rule = boiler.DOMAIN.heuristics["score"](PARAMS, HARNESS)
+    contenders = [Contender("a", rule), Contender("b", heuristics.always(1))]
+    keys = jax.random.split(jax.random.key(0), 4)
+    together = evaluate(HARNESS, PARAMS, contenders, keys)
+    equity = HARNESS.equity_params(PARAMS)
+    apart = evaluate_each(HARNESS, contenders, [PARAMS] * 2, [equity] * 2, keys)
+    assert np.asarray(apart.tally.correct) == pytest.approx(np.asarray(together.tally.correct))
+    half = evaluate(HARNESS, PARAMS, contenders, keys, n_steps=200, n_warm=200)
+    assert 0 < half.tally.visits[1].sum() < together.tally.visits[1].sum()
+
+
+def test_settled_prices_close_the_gap_and_a_wide_band_leaves_it() -> None:
+    rule = boiler.DOMAIN.heuristics["dual_threshold"](PARAMS, HARNESS)
+    entry = Entry(Contender("dual", rule), PARAMS, HARNESS.equity_params(PARAMS))
+    span = Span(n_steps=400, n_warm=0, n_plays=16, n_rounds=4)
+    key = jax.random.key(1)
+    settled = settle_band(HARNESS, [entry, entry], [0.0, 1.0], span, key)
+    played = span.play(HARNESS, [replace(entry, contender=one) for one in settled], key)
+    level, free = gap_of(counted_coverage(played))
+    assert level < 0.3 * free
+    assert np.abs(np.asarray(settled[1].prices)).max() == 0.0
+
+
+@pytest.mark.parametrize("module", [elevator, housing])
+def test_the_line_goes_on_where_an_episode_ends(module) -> None:
+    params, play = module.example(), module.DOMAIN.play
+    state = play.initial_state(jax.random.key(0), params)
+    ended = state._replace(backlog=state.backlog._replace(n_steps=jnp.int32(99)))
+    begun = play.carry_on(params, ended)
+    assert int(begun.backlog.n_steps) == 0
+    assert (begun.backlog.waiting == ended.backlog.waiting).all()
+    doubled = play.scale_capacity(params, 2.0)
+    assert float(play.capacity_per_step(doubled)) > float(play.capacity_per_step(params))
+
+
+def test_a_year_is_whole_episodes() -> None:
+    years, rounds = spans_of(elevator.DOMAIN, elevator.example(), 64, 8)
+    assert (years.n_steps, years.n_warm) == (13 * 168, 4 * 168)
+    assert rounds.n_plays == 8
+    assert spans_of(get_domain("heat"), get_domain("heat").play.example(), 64, 8)[0].n_warm == 0
+
+
+@pytest.mark.parametrize("slug", parity_world.DOMAINS)
+def test_canvass_is_the_last_action_or_not_there(slug: str) -> None:
+    without, canvassing = parity_world.split_canvass(slug)
+    actions = [action.name.lower() for action in canvassing.actions_of("extended")]
+    assert actions[-1] == "canvass"
+    assert [a.name.lower() for a in without.actions_of("extended")] == actions[:-1]
+    every = get_domain(slug).actions_of("extended")
+    assert canvassing.actions_of("extended") == every[: len(actions)]
+
+
+def test_a_mixture_takes_its_share() -> None:
+    keys = jax.random.split(jax.random.key(0), 400)
+    mixed = mix_canvass(heuristics.always(0), 4, 0.25)
+    taken = np.asarray(jax.vmap(lambda key: mixed(key, jnp.zeros(3)))(keys))
+    assert set(taken.tolist()) == {0, 3}
+    assert (taken == 3).mean() == pytest.approx(0.25, abs=0.07)
+
+
+def test_a_world_comes_back_as_it_was_written_and_a_stale_one_is_refused(tmp_path: Path) -> None:
+    domain = get_domain("heat")
+    for name in (*parity_world.ESTIMATORS, parity_world.TRUE):
+        write_params(tmp_path / f"{name}.safetensors", domain.play.example())
+    about = {"domain": "heat", "domain_version": domain.version, "city": "small-1"}
+    about["denominator_draws"] = [[1.0] * 5]
+    (tmp_path / parity_world.WORLD).write_text(json.dumps(about))
+    world = parity_world.read_world(tmp_path)
+    assert (world.true.report_rate == domain.play.example().report_rate).all()
+    (tmp_path / parity_world.WORLD).write_text(json.dumps({**about, "domain_version": 0}))
+    with pytest.raises(InputError, match="prepare it again"):
+        parity_world.read_world(tmp_path)
+    with pytest.raises(InputError, match="no prepared world"):
+        parity_world.read_world(tmp_path / "nowhere")
+
+
+def test_command_refuses_what_it_cannot_do() -> None:
+    from parity311.cli import app
+
+    result = CliRunner().invoke(app, ["parity", "boiler", "--city", "nowhere"])
+    assert isinstance(result.exception, InputError)
+    assert "canvass" in str(result.exception)
+    assert parse_factors("") == ()
+    assert parse_factors("0.5, 2") == (0.5, 2.0)
+    with pytest.raises(InputError, match="above 0"):
+        parse_factors("0.5,x")
