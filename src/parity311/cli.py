@@ -196,6 +196,12 @@ def train_command(
         list[str] | None,
         typer.Option("--set", help="A hyper-parameter, as in discount=0.9; may be repeated."),
     ] = None,
+    observation_set: Annotated[
+        str, typer.Option(help="Features a policy sees; the domain's own choice if empty.")
+    ] = "",
+    action_set: Annotated[
+        str, typer.Option(help="published: the paper's actions; extended: those and ours.")
+    ] = "published",
     help_settings: Annotated[
         bool, typer.Option(help="Say what hyper-parameters the agent has, and stop.")
     ] = False,
@@ -226,7 +232,7 @@ def train_command(
     weights = parse_preference(preference)
     decisions = None
     if agent in AGENTS and AGENTS[agent].needs_log:
-        decisions = _log_todays_rule(domain, records, weights)
+        decisions = _log_todays_rule(domain, records, weights, observation_set, action_set)
     with training_bar(f"{agent} in {domain}") as progress:
         summary = run_training(
             found,
@@ -240,6 +246,8 @@ def train_command(
             resume=resume,
             stop_after_s=slice_seconds,
             settings=parse_settings(settings or []),
+            observation_set=observation_set,
+            action_set=action_set,
             progress=progress,
         )
     if as_json:
@@ -251,12 +259,20 @@ def train_command(
         typer.echo(f"Stopped at step {summary['steps']:,}; go on with --resume.")
 
 
-def _log_todays_rule(domain: str, records: Path | None, weights: Any) -> Any:
+def _log_todays_rule(
+    domain: str, records: Path | None, weights: Any, observation_set: str, action_set: str
+) -> Any:
     """Decisions of today's rule with a little randomness: what an offline agent learns from."""
     from parity311.adapters.datasets import log_decisions
     from parity311.adapters.setting import make_setting
 
-    setting = make_setting(domain, records=records, preference=weights)
+    setting = make_setting(
+        domain,
+        records=records,
+        preference=weights,
+        observation_set=observation_set,
+        action_set=action_set,
+    )
     rule = setting.harness.domain.heuristics["balanced"](setting.params, setting.harness)
     n_episodes = max(20_000 // setting.harness.horizon, 4)
     return log_decisions(setting, rule, n_episodes=n_episodes)
@@ -290,6 +306,12 @@ def sweep_command(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A hyper-parameter, as in discount=0.9.")
     ] = None,
+    observation_set: Annotated[
+        str, typer.Option(help="Features a policy sees; the domain's own choice if empty.")
+    ] = "",
+    action_set: Annotated[
+        str, typer.Option(help="published: the paper's actions; extended: those and ours.")
+    ] = "published",
     as_json: Json = False,
 ) -> None:
     """Train a whole frontier: many preferences, several seeds each, on whatever device is there."""
@@ -312,6 +334,8 @@ def sweep_command(
             out=out,
             records=records,
             settings=parse_settings(settings or []),
+            observation_set=observation_set,
+            action_set=action_set,
             chunk=chunk,
             resume=resume,
             progress=progress,

@@ -88,7 +88,7 @@ def compare_policies(
     n_settling = CHUNK if flow is None else 8 * CHUNK
     keys_settle = jax.random.split(key_settle, n_settling)
     contenders = settle_prices(harness, estimated, contenders, keys_settle)
-    contenders = [_hold(harness, flow, one) for one in contenders]
+    contenders = [hold_contender(harness, flow, one) for one in contenders]
     equity = harness.equity_params(estimated)
     keys = jax.random.split(key_score, n_episodes)
     episodes = evaluate(harness, true, contenders, keys, equity=equity)
@@ -165,7 +165,7 @@ def settle_prices(
     responses = np.ones(len(settled))
     before = np.zeros((len(settled), N_KNOWN_STRATA))
     for _ in range(SETTLING_ROUNDS):
-        settled = [_hold(harness, table, one) for one in settled]
+        settled = [hold_contender(harness, table, one) for one in settled]
         frozen = [replace(one, price_step=0.0) for one in settled]
         episodes = evaluate(harness, estimated, frozen, keys, equity=equity)
         served = (np.asarray(episodes.tally.counted).sum(axis=1) * weights)[:, :N_KNOWN_STRATA]
@@ -213,7 +213,7 @@ def later_flow(harness: Harness, estimated: Any, true: Any) -> Cases | None:
     return cases(true)._replace(capacity_share=cases(estimated).capacity_share)
 
 
-def _hold(harness: Harness, table: Cases | None, contender: Contender) -> Contender:
+def hold_contender(harness: Harness, table: Cases | None, contender: Contender) -> Contender:
     """Set the threshold of a margin so that it makes as many visits as there are."""
     if table is None or not isinstance(contender.policy, Threshold):
         return contender

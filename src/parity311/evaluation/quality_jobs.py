@@ -1,0 +1,206 @@
+"""The two stages of the quality bench: prepare params from cities, then train and score them.
+
+Preparing needs records; training and scoring need jax, numpy and safetensors only and read the
+prepared folder, which is small enough to travel. Every part is written as soon as it is measured
+and never measured twice, so the second stage can run in slices.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from parity311.domains import all_domains, get_domain
+from parity311.errors import InputError, RecordsError
+from parity311.evaluation.quality_settings import SETTINGS, VARIANTS, Setting
+from parity311.training.bare import read_params, write_params
+
+Tell = Callable[[str], None]
+RULES = "rules"
+IN_TRUTH = "in_truth_"
+"""Prefix of a recipe that learns in the true process: a ceiling, no competitor."""
+
+PARTICIPATION, CAPACITY = "measured", "calibrated"
+"""Scenario of the cities: as in the records (where visits are scarce, too few second visits are on
+record to estimate electrical revisits)."""
+SHIFTED_YEARS = (date(2018, 1, 1), date(2020, 1, 1), date(2021, 1, 1))
+"""Of the shifted regime: from when records are kept, from when they are tested, and to when."""
+
+
+class Part(NamedTuple):
+    """One piece of work."""
+
+    setting: str
+    city_seed: int
+    name: str
+    """`rules`, or a recipe, with a prefix where it learns in the truth"""
+
+    def path(self, folder: Path) -> Path:
+        """Where its result is kept."""
+        return folder / "parts" / f"{self.setting}-{self.city_seed}-{self.name}.json"
+
+
+def prepare_city(folder: Path, cities: Path, city_seed: int, tell: Tell) -> None:
+    """Write estimated and true params of every setting for one city; what is there stays."""
+    from parity311.reporting.calibration import calibrate
+
+    for regime in sorted({one.regime for one in SETTINGS.values()}):
+        slugs = sorted({one.domain for one in SETTINGS.values() if one.regime == regime})
+        missing = [
+            slug for slug in slugs if not _params_path(folder, slug, regime, city_seed, "true").exists()
+        ]
+        if not missing:
+            continue
+        records = _open_city(cities, city_seed, regime, slugs)
+        date_from, date_to = records.window
+        last = date(date_to.year - 1, date_to.month, date_to.day)
+        test_from = SHIFTED_YEARS[1] if regime else last
+        for slug in missing:
+            domain = get_domain(slug)
+            calibration = calibrate(records, slug, date_from=date_from, date_to=test_from)
+            estimated = domain.estimate(records, calibration, test_from)
+            write_params(_params_path(folder, slug, regime, city_seed, "estimated"), estimated)
+            true = domain.truth(records.folder, test_from)
+            write_params(_params_path(folder, slug, regime, city_seed, "true"), true)
+            tell(f"city {city_seed}{regime and ', ' + regime}: {slug}")
+
+
+def _open_city(cities: Path, city_seed: int, regime: str, slugs: Sequence[str]) -> Any:
+    """The city of this seed, built first where it is not there."""
+    from parity311.city.build import build_city
+    from parity311.records.store import open_records
+
+    name = f"small-{city_seed}-{PARTICIPATION}-{CAPACITY}" + (f"-{regime}" if regime else "")
+    processes = [one.process for slug, one in all_domains().items() if not regime or slug in slugs]
+    try:
+        return open_records(cities / name)
+    except RecordsError:
+        build_city(
+            tuple(processes),
+            preset="small",
+            seed=city_seed,
+            participation=PARTICIPATION,
+            capacity=CAPACITY,
+            date_from=SHIFTED_YEARS[0] if regime else None,
+            date_to=SHIFTED_YEARS[2] if regime else None,
+            out=cities / name,
+            overwrite=True,
+        )
+        return open_records(cities / name)
+
+
+def _params_path(folder: Path, slug: str, regime: str, city_seed: int, kind: str) -> Path:
+    name = f"{slug}-{regime}" if regime else slug
+    return folder / "params" / str(city_seed) / f"{name}-{kind}.safetensors"
+
+
+def prepared_seeds(folder: Path) -> list[int]:
+    """Seeds of the cities that were prepared in this folder."""
+    found = sorted(int(path.name) for path in (folder / "params").glob("*") if path.name.isdigit())
+    if not found:
+        raise InputError(
+            f"{folder} holds no prepared cities; run `parity311 bench quality --prepare` first."
+        )
+    return found
+
+
+def missing_parts(folder: Path, settings: Sequence[str]) -> Iterator[Part]:
+    """Parts that were not measured yet, the dearest first."""
+    for setting in (SETTINGS[name] for name in settings):
+        names = [RULES, *(recipe.name for recipe in setting.recipes)]
+        if setting.searches_in_truth:
+            names += [f"{IN_TRUTH}{recipe.name}" for recipe in setting.recipes]
+        for city_seed in prepared_seeds(folder):
+            for name in names:
+                part = Part(setting.name, city_seed, name)
+                if not part.path(folder).exists():
+                    yield part
+
+
+def run_parts(
+    folder: Path,
+    parts: Sequence[Part],
+    n_agents: int,
+    *,
+    n_workers: int = 1,
+    tell: Tell,
+    stop_after_s: float = float("inf"),
+) -> int:
+    """Measure parts side by side, one thread each; how many are left when the time is up."""
+    began = time.monotonic()
+    left = len(parts)
+    jobs = [(str(folder), part, n_agents) for part in parts]
+    if n_workers == 1:
+        for job in jobs:
+            if time.monotonic() - began > stop_after_s:
+                break
+            tell(run_part(*job))
+            left -= 1
+        return left
+    # Spawned, because a forked JAX hangs; each takes one core.
+    os.environ.setdefault("NPROC", "1")
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(n_workers, mp_context=context) as pool:
+        running = [pool.submit(run_part, *job) for job in jobs]
+        for future in as_completed(running):
+            if not future.cancelled():
+                tell(future.result())
+                left -= 1
+            if time.monotonic() - began > stop_after_s:
+                for waiting in running:
+                    waiting.cancel()
+    return left
+
+
+def run_part(folder: str, part: Part, n_agents: int) -> str:
+    """Measure one part and write it; a line that says so."""
+    from parity311.evaluation.quality import measure_recipe, measure_rules
+
+    setting = SETTINGS[part.setting]
+    ground = open_ground(Path(folder), setting, part.city_seed)
+    began = time.monotonic()
+    if part.name == RULES:
+        found = measure_rules(ground)
+    else:
+        recipe = setting.recipe(part.name.removeprefix(IN_TRUTH))
+        seeds = [100 * part.city_seed + number for number in range(n_agents)]
+        in_truth = part.name.startswith(IN_TRUTH)
+        found = measure_recipe(ground, recipe, seeds, in_truth=in_truth)
+    seconds = time.monotonic() - began
+    domain = get_domain(setting.domain)
+    found |= {**part._asdict(), "version": domain.version, "seconds": round(seconds, 1)}
+    path = part.path(Path(folder))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.partial")
+    aside.write_text(json.dumps(found) + "\n")
+    aside.replace(path)
+    return f"{part.setting}, city {part.city_seed}, {part.name}: {seconds:.0f} s"
+
+
+def open_ground(folder: Path, setting: Setting, city_seed: int) -> Any:
+    """A setting in one prepared city."""
+    from parity311.evaluation.quality import Ground
+    from parity311.mdp.harness import Harness
+
+    domain = get_domain(setting.domain)
+    example = domain.play.example()
+    change = VARIANTS[setting.variant]
+    estimated, true = (
+        change(
+            read_params(
+                _params_path(folder, setting.domain, setting.regime, city_seed, kind), example
+            )
+        )
+        for kind in ("estimated", "true")
+    )
+    harness = Harness(
+        domain, observation_set=setting.observation_set, action_set=setting.action_set
+    )
+    return Ground(setting, harness, estimated, true, city_seed)

@@ -1,0 +1,218 @@
+"""What the quality of learned policies is measured on: settings, their bars, and recipes.
+
+A setting is a domain with what the policy sees and may do, and a recipe is one way to learn it. The
+recipe `dqn` has the paper's hyper-parameters with the domain's settings; `dqn_steady` departs from
+them (see `STEADY`) and stands beside it under its own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from parity311.errors import unknown_name
+
+SHARE_BAR = 0.95
+"""Share of the way from today's rule to the ceiling that the best agent has to reach."""
+GAIN_BAR = 0.03
+"""Gain on today's rule, as a share of its reward, over the elevator's extended actions."""
+
+N_SCORED = 128
+"""Episodes every policy is scored on, under the truth; the same for all."""
+N_VALIDATING = 64
+"""Episodes of the estimated process on which snapshots, and then agents, are chosen."""
+N_SELECTING = 32
+"""Episodes under the truth on which a ceiling is searched for, and then chosen."""
+N_SNAPSHOTS = 6
+"""Policies of one training among which the choice is made."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One way to learn: an agent with its settings and its budget."""
+
+    name: str
+    agent: str
+    steps: int
+    """steps per environment"""
+    n_environments: int = 8
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """what departs from the domain's settings of the agent"""
+    is_published: bool = False
+    """whether the hyper-parameters are the paper's (with the domain's where it names them)"""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A domain with what a policy sees and may do, and the bar it is held against."""
+
+    name: str
+    domain: str
+    bar: str
+    """a name of `BARS`"""
+    recipes: tuple[Recipe, ...]
+    observation_set: str = ""
+    action_set: str = "published"
+    variant: str = ""
+    """a name of `VARIANTS`: what is changed about the process, estimated and true alike"""
+    regime: str = ""
+    """empty: the last year of a city; `2020`: the shifted year, learned from those before"""
+    searches_in_truth: bool = False
+    """whether agents that learn in the true process are among those the ceiling is chosen from:
+    where it cannot be computed"""
+    is_binding: bool = True
+    """False where a figure is shown beside one that is held against the bar"""
+
+    def recipe(self, name: str) -> Recipe:
+        """Recipe of this name."""
+        for one in self.recipes:
+            if one.name == name:
+                return one
+        raise unknown_name("recipe", name, [one.name for one in self.recipes])
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What a setting has to reach."""
+
+    says: str
+    judge: Callable[[Mapping[str, Any]], str]
+    """(the setting's report) -> met, missed or no head-room"""
+
+
+def _met(is_met: bool) -> str:
+    return "met" if is_met else "missed"
+
+
+def _judge_share(found: Mapping[str, Any]) -> str:
+    if found["share_of_way"] is None:
+        return "no head-room"
+    return _met(found["share_of_way"]["value"] >= SHARE_BAR)
+
+
+BARS: dict[str, Bar] = {
+    "share": Bar(
+        f"at least {SHARE_BAR:.0%} of the way from today's rule to the ceiling", _judge_share
+    ),
+    "gain": Bar(
+        "better than BALANCED, interval above zero",
+        lambda found: _met(found["gain_on_today"]["lower"] > 0.0),
+    ),
+    "gain_extended": Bar(
+        f"better than BALANCED by at least {GAIN_BAR:.0%}, lower bound",
+        lambda found: _met(found["gain_on_today"]["lower"] >= GAIN_BAR),
+    ),
+    "not_worse_than_today": Bar(
+        "reward less today's rule's: lower bound at least 0",
+        lambda found: _met(found["difference_to_today"]["lower"] >= 0.0),
+    ),
+    "best_rule": Bar(
+        "not below the best rule of thumb: the interval of the difference reaches zero or more",
+        lambda found: _met(found["difference_to_best_rule"]["upper"] >= 0.0),
+    ),
+}
+"""Bars by name."""
+
+
+def _same(params: Any) -> Any:
+    return params
+
+
+def _lose_on_the_way(share: float) -> Callable[[Any], Any]:
+    """Elevator params in which a crew that changes its board loses this share of its visits."""
+
+    def change(params: Any) -> Any:
+        from parity311.domains.elevator import CREW_STEPS_A_WEEK, make_params
+
+        visits_a_week = float(params.visits[0]) * CREW_STEPS_A_WEEK
+        return make_params(params.backlog, visits_a_week, share)
+
+    return change
+
+
+VARIANTS: dict[str, Callable[[Any], Any]] = {
+    "": _same,
+    "changeover_0": _lose_on_the_way(0.0),
+    "changeover_1_3": _lose_on_the_way(1.0 / 3.0),
+}
+"""What is changed about a process, estimated and true alike."""
+
+
+STEADY: dict[str, Any] = {
+    "batch_size": 256,
+    "is_double": True,
+    "averaging": 0.005,
+    "target_every": 250,
+    "hidden": (128, 128),
+}
+"""What `dqn_steady` changes about the paper's DQN: four times the batch, double Q-learning, a copy
+of the target twice as often, and decisions by an average of the last few hundred networks."""
+
+
+def _dqn(steps: int, **settings: Any) -> Recipe:
+    return Recipe("dqn", "dqn", steps, settings=settings, is_published=True)
+
+
+def _steady(steps: int, n_environments: int = 32, **settings: Any) -> Recipe:
+    return Recipe("dqn_steady", "dqn", steps, n_environments, {**STEADY, **settings})
+
+
+def _reinforce(steps: int, n_environments: int = 16, **settings: Any) -> Recipe:
+    return Recipe("reinforce", "reinforce", steps, n_environments, settings)
+
+
+PLAN = Recipe("plan", "plan", 1)
+
+_STREAM = (_dqn(8_000), _steady(12_000, discount=0.98), PLAN)
+_LINE = (_dqn(8_000), _steady(8_000), _reinforce(16_800))
+
+SETTINGS: dict[str, Setting] = {
+    one.name: one
+    for one in (
+        Setting("snad", "snad", "share", _STREAM),
+        Setting("boiler", "boiler", "share", (_dqn(8_000), _steady(8_000))),
+        Setting(
+            "electrical_revisit", "electrical_revisit", "share", _LINE, searches_in_truth=True
+        ),
+        Setting("drainage", "drainage", "share", _STREAM),
+        Setting("crane", "crane", "share", _STREAM),
+        Setting("ert", "ert", "share", _LINE, searches_in_truth=True),
+        Setting("elevator", "elevator", "gain", _LINE),
+        Setting("elevator_0", "elevator", "gain", _LINE, variant="changeover_0", is_binding=False),
+        Setting(
+            "elevator_1_3", "elevator", "gain", _LINE, variant="changeover_1_3", is_binding=False
+        ),
+        Setting("elevator_extended", "elevator", "gain_extended", _LINE, action_set="extended"),
+        Setting(
+            "elevator_extended_0",
+            "elevator",
+            "gain_extended",
+            _LINE,
+            action_set="extended",
+            variant="changeover_0",
+            is_binding=False,
+        ),
+        Setting(
+            "elevator_extended_1_3",
+            "elevator",
+            "gain_extended",
+            _LINE,
+            action_set="extended",
+            variant="changeover_1_3",
+            is_binding=False,
+        ),
+        Setting(
+            "complaint_triage_2020",
+            "complaint_triage",
+            "not_worse_than_today",
+            _STREAM,
+            regime="2020",
+        ),
+        Setting("heat", "heat", "best_rule", _LINE),
+        Setting("housing", "housing", "best_rule", _LINE),
+        Setting("scaffold", "scaffold", "best_rule", _LINE),
+        Setting("drone", "drone", "best_rule", _LINE),
+    )
+}
+"""Settings by name."""
