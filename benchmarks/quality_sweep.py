@@ -24,7 +24,7 @@ from parity311.training.bare import allow_absent
 
 allow_absent()
 
-from parity311.evaluation.quality_jobs import missing_parts, run_parts  # noqa: E402
+from parity311.evaluation.quality_jobs import missing_parts, read_recipes, run_parts  # noqa: E402
 from parity311.evaluation.quality_settings import SETTINGS  # noqa: E402
 
 
@@ -33,11 +33,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--settings", nargs="*", default=list(SETTINGS))
+    parser.add_argument("--recipes", type=Path, help="JSON: other recipes, by setting")
     parser.add_argument("--agents", type=int, default=5)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--stop-after-s", type=float, default=float("inf"))
     given = parser.parse_args()
-    parts = list(missing_parts(given.folder, given.settings))
+    recipes = read_recipes(given.recipes) if given.recipes else None
+    parts = missing_parts(given.folder, given.settings, recipes)
     began = time.monotonic()
 
     def tell(line: str) -> None:

@@ -1,8 +1,8 @@
 """What a policy prefers, in NumPy alone: for a server that decides and never learns.
 
 A policy on disk is a flat mapping of arrays. Which arrays it has says what kind it is: a network,
-a table over discretised observations, a computed optimum, a hierarchy of two networks, or a network held to the
-actions that were seen in the log.
+a table over discretised observations, a computed optimum, a hierarchy of two networks, or a network
+held to the actions that were seen in the log.
 """
 
 from __future__ import annotations

@@ -11,18 +11,21 @@ import json
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from parity311.domains import all_domains, get_domain
 from parity311.errors import InputError, RecordsError
-from parity311.evaluation.quality_settings import SETTINGS, VARIANTS, Setting
+from parity311.evaluation.quality_settings import SETTINGS, VARIANTS, Recipe, Setting
 from parity311.training.bare import read_params, write_params
 
 Tell = Callable[[str], None]
+Recipes = Mapping[str, Sequence[Recipe]]
+"""Recipes by the name of a setting."""
 RULES = "rules"
 IN_TRUTH = "in_truth_"
 """Prefix of a recipe that learns in the true process: a ceiling, no competitor."""
@@ -39,8 +42,17 @@ class Part(NamedTuple):
 
     setting: str
     city_seed: int
-    name: str
-    """`rules`, or a recipe, with a prefix where it learns in the truth"""
+    recipe: Recipe | None = None
+    """None: the rules and the ceiling"""
+    in_truth: bool = False
+    """whether the recipe learns in the true process"""
+
+    @property
+    def name(self) -> str:
+        """`rules`, or the recipe's name, with a prefix where it learns in the truth."""
+        if self.recipe is None:
+            return RULES
+        return f"{IN_TRUTH if self.in_truth else ''}{self.recipe.name}"
 
     def path(self, folder: Path) -> Path:
         """Where its result is kept."""
@@ -54,7 +66,9 @@ def prepare_city(folder: Path, cities: Path, city_seed: int, tell: Tell) -> None
     for regime in sorted({one.regime for one in SETTINGS.values()}):
         slugs = sorted({one.domain for one in SETTINGS.values() if one.regime == regime})
         missing = [
-            slug for slug in slugs if not _params_path(folder, slug, regime, city_seed, "true").exists()
+            slug
+            for slug in slugs
+            if not _params_path(folder, slug, regime, city_seed, "true").exists()
         ]
         if not missing:
             continue
@@ -111,17 +125,44 @@ def prepared_seeds(folder: Path) -> list[int]:
     return found
 
 
-def missing_parts(folder: Path, settings: Sequence[str]) -> Iterator[Part]:
-    """Parts that were not measured yet, the dearest first."""
+def missing_parts(
+    folder: Path, settings: Sequence[str], recipes: Recipes | None = None
+) -> list[Part]:
+    """Parts that were not measured yet; `recipes` take the place of a setting's own."""
+    found = []
     for setting in (SETTINGS[name] for name in settings):
-        names = [RULES, *(recipe.name for recipe in setting.recipes)]
-        if setting.searches_in_truth:
-            names += [f"{IN_TRUTH}{recipe.name}" for recipe in setting.recipes]
+        own = setting.recipes if recipes is None else recipes.get(setting.name, ())
         for city_seed in prepared_seeds(folder):
-            for name in names:
-                part = Part(setting.name, city_seed, name)
-                if not part.path(folder).exists():
-                    yield part
+            found.append(Part(setting.name, city_seed))
+            found += [Part(setting.name, city_seed, recipe) for recipe in own]
+            if setting.searches_in_truth:
+                found += [Part(setting.name, city_seed, recipe, True) for recipe in own]
+    return [
+        part
+        for part in found
+        if not part.path(folder).exists() and _is_prepared(folder, SETTINGS[part.setting], part)
+    ]
+
+
+def _is_prepared(folder: Path, setting: Setting, part: Part) -> bool:
+    path = _params_path(folder, setting.domain, setting.regime, part.city_seed, "true")
+    return path.exists()
+
+
+def read_recipes(path: Path) -> Recipes:
+    """Recipes by setting from a JSON file, to try others than a setting's own."""
+    given = json.loads(path.read_text())
+    return {
+        name: tuple(
+            Recipe(**{**one, "settings": {k: _tuple(v) for k, v in one["settings"].items()}})
+            for one in recipes
+        )
+        for name, recipes in given.items()
+    }
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def run_parts(
@@ -166,16 +207,20 @@ def run_part(folder: str, part: Part, n_agents: int) -> str:
     setting = SETTINGS[part.setting]
     ground = open_ground(Path(folder), setting, part.city_seed)
     began = time.monotonic()
-    if part.name == RULES:
+    if part.recipe is None:
         found = measure_rules(ground)
     else:
-        recipe = setting.recipe(part.name.removeprefix(IN_TRUTH))
         seeds = [100 * part.city_seed + number for number in range(n_agents)]
-        in_truth = part.name.startswith(IN_TRUTH)
-        found = measure_recipe(ground, recipe, seeds, in_truth=in_truth)
+        found = measure_recipe(ground, part.recipe, seeds, in_truth=part.in_truth)
+        found["recipe"] = asdict(part.recipe)
     seconds = time.monotonic() - began
-    domain = get_domain(setting.domain)
-    found |= {**part._asdict(), "version": domain.version, "seconds": round(seconds, 1)}
+    found |= {
+        "setting": part.setting,
+        "city_seed": part.city_seed,
+        "name": part.name,
+        "version": get_domain(setting.domain).version,
+        "seconds": round(seconds, 1),
+    }
     path = part.path(Path(folder))
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.partial")

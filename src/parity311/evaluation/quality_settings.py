@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from parity311.errors import unknown_name
-
 SHARE_BAR = 0.95
 """Share of the way from today's rule to the ceiling that the best agent has to reach."""
 GAIN_BAR = 0.03
@@ -63,13 +61,6 @@ class Setting:
     where it cannot be computed"""
     is_binding: bool = True
     """False where a figure is shown beside one that is held against the bar"""
-
-    def recipe(self, name: str) -> Recipe:
-        """Recipe of this name."""
-        for one in self.recipes:
-            if one.name == name:
-                return one
-        raise unknown_name("recipe", name, [one.name for one in self.recipes])
 
 
 @dataclass(frozen=True)
@@ -172,9 +163,7 @@ SETTINGS: dict[str, Setting] = {
     for one in (
         Setting("snad", "snad", "share", _STREAM),
         Setting("boiler", "boiler", "share", (_dqn(8_000), _steady(8_000))),
-        Setting(
-            "electrical_revisit", "electrical_revisit", "share", _LINE, searches_in_truth=True
-        ),
+        Setting("electrical_revisit", "electrical_revisit", "share", _LINE, searches_in_truth=True),
         Setting("drainage", "drainage", "share", _STREAM),
         Setting("crane", "crane", "share", _STREAM),
         Setting("ert", "ert", "share", _LINE, searches_in_truth=True),

@@ -143,7 +143,11 @@ def measure(name: str, n_steps: int, n_agents: int = 1) -> dict[str, float]:
         ticks: list[tuple[float, float, float]] = []
 
         def tick(
-            taken: int, total: int, figures: dict[str, float], ticks: Any = ticks, n: int = len(seeds)
+            taken: int,
+            total: int,
+            figures: dict[str, float],
+            ticks: Any = ticks,
+            n: int = len(seeds),
         ) -> None:
             ticks.append((n * taken, time.perf_counter(), time.process_time()))
 

@@ -190,7 +190,7 @@ def train_agents(
 
 
 def snapshot_blocks(n_blocks: int, n_snapshots: int) -> set[int]:
-    """Blocks after which a policy is kept: evenly spaced over the second half, the last included"""
+    """Blocks after which a policy is kept: spread over the second half, the last included."""
     return {n_blocks - i * (n_blocks // 2) // n_snapshots for i in range(n_snapshots)}
 
 
