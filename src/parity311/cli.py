@@ -353,12 +353,59 @@ def sweep_command(
 @bench_app.command("train")
 def bench_train_command(
     steps: Annotated[int, typer.Option(help="Steps each library learns for.", min=500)] = 3000,
+    rounds: Annotated[int, typer.Option(help="Rounds; the median counts.", min=1)] = 3,
     as_json: Json = False,
 ) -> None:
     """Training speed, against stable-baselines3, d3rlpy and tianshou in their environments."""
     from parity311.training.benchmark import bench_train
 
-    _print_figures(bench_train(steps), as_json)
+    _print_figures(bench_train(steps, rounds), as_json)
+
+
+@bench_app.command("quality")
+def bench_quality_command(
+    folder: Annotated[Path, typer.Option(help="Folder of params, measured parts and results.")] = (
+        Path("runs/quality")
+    ),
+    domains: Annotated[
+        list[str] | None,
+        typer.Option(help="A domain or setting; may be repeated. All if not given."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Agents trained in every city.", min=2)] = 5,
+    city_seeds: Annotated[str, typer.Option(help="Seeds of the cities.")] = "871,872,873,874,875",
+    cities: Annotated[Path, typer.Option(help="Where cities are, or will be.")] = Path("cities"),
+    prepare: Annotated[
+        bool, typer.Option("--prepare", help="Only estimate the params; training can travel.")
+    ] = False,
+    workers: Annotated[int, typer.Option(help="Processes; 0: one a core.", min=0)] = 0,
+    slice_seconds: Annotated[
+        float, typer.Option(help="Stop after so many seconds; the same command goes on.")
+    ] = float("inf"),
+    as_json: Json = False,
+) -> None:
+    """How far agents get: learned in the estimated process, scored under the truth (hours)."""
+    from parity311.training.train_run import keep_to_one_thread
+
+    keep_to_one_thread()
+    from parity311.evaluation.quality_bench import bench_quality
+
+    found = bench_quality(
+        folder,
+        cities,
+        settings=domains,
+        n_agents=seeds,
+        city_seeds=city_seeds,
+        only_prepare=prepare,
+        n_workers=workers,
+        stop_after_s=slice_seconds,
+        tell=lambda line: typer.echo(line, err=True),
+    )
+    if as_json or prepare:
+        print_json(found)
+    else:
+        from parity311.evaluation.quality_bench import verdict_lines
+
+        typer.echo("\n".join(verdict_lines(found)))
 
 
 @bench_app.command("frontier")

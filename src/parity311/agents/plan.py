@@ -62,10 +62,8 @@ def policy_arrays(policy: TablePolicy, n_actions: int) -> dict[str, jax.Array]:
 
 
 def _decide(policy: dict[str, jax.Array], key: jax.Array, observation: jax.Array) -> jax.Array:
-    table = TablePolicy(
-        policy["factors"], policy["strides"], policy["offset"], policy["cell_actions"]
-    )
-    return table(key, observation)
+    names = ("factors", "strides", "offset", "cell_actions")
+    return TablePolicy(*(jnp.asarray(policy[name]) for name in names))(key, observation)
 
 
 def _margin(policy: dict[str, jax.Array], observation: jax.Array) -> jax.Array:

@@ -104,7 +104,7 @@ def measure_recipe(
         harness.domain,
         ground.true if in_truth else ground.estimated,
         recipe.agent,
-        [ground.preference],
+        ground.preference[None],
         list(seeds),
         recipe.steps,
         observation_set=harness.observation_set,
@@ -114,7 +114,7 @@ def measure_recipe(
         n_snapshots=N_SNAPSHOTS,
     )
     chosen, validation = choose_snapshots(ground, trained, is_true=in_truth)
-    contenders = agent_contenders(harness, [trained.at_snapshots(chosen)])
+    contenders = agent_contenders(harness, [trained.at_snapshots(chosen.tolist())])
     policies = describe(ground, contenders, list(seeds), selects=in_truth)
     for place, one in enumerate(policies):
         one |= {"snapshot": int(chosen[place]), "validation": float(validation[place])}

@@ -59,12 +59,18 @@ class Part(NamedTuple):
         return folder / "parts" / f"{self.setting}-{self.city_seed}-{self.name}.json"
 
 
-def prepare_city(folder: Path, cities: Path, city_seed: int, tell: Tell) -> None:
-    """Write estimated and true params of every setting for one city; what is there stays."""
+def prepare_city(
+    folder: Path, cities: Path, city_seed: int, tell: Tell, settings: Sequence[str] = ()
+) -> None:
+    """Write estimated and true params of these settings (all if none) for one city.
+
+    What is there already stays as it is.
+    """
     from parity311.reporting.calibration import calibrate
 
-    for regime in sorted({one.regime for one in SETTINGS.values()}):
-        slugs = sorted({one.domain for one in SETTINGS.values() if one.regime == regime})
+    chosen = [SETTINGS[name] for name in settings or SETTINGS]
+    for regime in sorted({one.regime for one in chosen}):
+        slugs = sorted({one.domain for one in chosen if one.regime == regime})
         missing = [
             slug
             for slug in slugs

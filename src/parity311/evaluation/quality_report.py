@@ -126,66 +126,71 @@ def report_setting(folder: Path, setting: Setting, seeds: Sequence[int]) -> dict
     cities = [city for city in found if city is not None]
     if not cities:
         return None
-    draws = Draws(cities)
-    today = draws.rule(lambda city: city.rules[TODAY])
-    best = draws.agent(lambda city: city.agents[city.best])
-    ceiling = draws.rule(lambda city: city.ceiling)
-    believed = draws.rule(lambda city: city.believed)
-    room, names = ceiling - today, list(cities[0].rules)
-    rules = {name: draws.rule(lambda city, name=name: city.rules[name]) for name in names}
-    top_rule = max(names, key=lambda name: rules[name][0])
-    has_room = bool(room[0] > 2.0 * room[1:].std(ddof=1))
+    first = cities[0]
     record = {
         "setting": setting.name,
         "domain": setting.domain,
         "bar": setting.bar,
+        "says": BARS[setting.bar].says,
         "is_binding": setting.is_binding,
         "cities": [city.seed for city in cities],
-        "agents_per_city": len(cities[0].agents[cities[0].best]),
-        "episodes_per_city": len(cities[0].ceiling),
+        "agents_per_city": len(first.agents[first.best]),
+        "episodes_per_city": len(first.ceiling),
         "best_agent": {city.seed: city.best for city in cities},
-        "ceiling": "exact" if cities[0].is_exact else "best known",
+        "ceiling": "exact" if first.is_exact else "best known",
         "ceiling_policy": {city.seed: city.ceiling_name for city in cities},
+        **_figures(Draws(cities), cities),
+    }
+    return record | {"verdict": BARS[setting.bar].judge(record)}
+
+
+def _figures(draws: Draws, cities: Sequence[City]) -> dict[str, Any]:
+    """Every figure of a setting, over all its cities."""
+    today = draws.rule(lambda city: city.rules[TODAY])
+    best = draws.agent(lambda city: city.agents[city.best])
+    ceiling = draws.rule(lambda city: city.ceiling)
+    believed = draws.rule(lambda city: city.believed)
+    rules = {n: draws.rule(lambda city, n=n: city.rules[n]) for n in cities[0].rules}
+    agents = {n: draws.agent(lambda city, n=n: city.agents[n]) for n in cities[0].agents}
+    room = ceiling - today
+    has_room = bool(room[0] > 2.0 * room[1:].std(ddof=1))
+    top_rule = max(rules, key=lambda name: rules[name][0])
+
+    def gain(samples: np.ndarray) -> dict[str, float]:
+        return figure((samples - today) / np.abs(today))
+
+    def share(samples: np.ndarray) -> dict[str, float] | None:
+        return figure((samples - today) / room) if has_room else None
+
+    return {
         "today": figure(today),
         "head_room": figure(room),
         "has_head_room": has_room,
-        "share_of_way": figure((best - today) / room) if has_room else None,
-        "share_of_way_of_estimated_optimum": figure((believed - today) / room)
-        if has_room
-        else None,
+        "share_of_way": share(best),
+        "share_of_way_of_estimated_optimum": share(believed),
         "share_by_city": {city.seed: _share(city) for city in cities} if has_room else None,
         "regret": figure(ceiling - best),
         "estimation_loss": figure(ceiling - believed),
         "agent_loss": figure(believed - best),
-        "gain_on_today": figure((best - today) / np.abs(today)),
+        "gain_on_today": gain(best),
         "difference_to_today": figure(best - today),
+        "difference_to_random": figure(best - rules["random"]),
         "best_rule": top_rule,
         "difference_to_best_rule": figure(best - rules[top_rule]),
         "rules": {
-            name: {
-                "reward": float(rules[name][0]),
-                "gain_on_today": figure((rules[name] - today) / np.abs(today)),
-            }
-            for name in names
+            name: {"reward": float(x[0]), "gain_on_today": gain(x), "share_of_way": share(x)}
+            for name, x in rules.items()
         },
         "agents": {
-            recipe.name: {
-                "gain_on_today": figure(
-                    (draws.agent(lambda city, r=recipe: city.agents[r.name]) - today)
-                    / np.abs(today)
-                ),
-                "difference_to_today": figure(
-                    draws.agent(lambda city, r=recipe: city.agents[r.name]) - today
-                ),
-                "share_of_way": float(
-                    (draws.agent(lambda city, r=recipe: city.agents[r.name]) - today)[0] / room[0]
-                ),
-                "validation": float(np.mean([city.validation[recipe.name] for city in cities])),
+            name: {
+                "reward": float(x[0]),
+                "gain_on_today": gain(x),
+                "share_of_way": share(x),
+                "validation": float(np.mean([city.validation[name] for city in cities])),
             }
-            for recipe in setting.recipes
+            for name, x in agents.items()
         },
     }
-    return record | {"verdict": BARS[setting.bar].judge(record), "says": BARS[setting.bar].says}
 
 
 def _share(city: City) -> float:

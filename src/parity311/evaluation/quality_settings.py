@@ -102,6 +102,16 @@ BARS: dict[str, Bar] = {
         "not below the best rule of thumb: the interval of the difference reaches zero or more",
         lambda found: _met(found["difference_to_best_rule"]["upper"] >= 0.0),
     ),
+    "equals_random": Bar(
+        "no different from random: the interval of the difference holds zero",
+        lambda found: _met(
+            found["difference_to_random"]["lower"] <= 0.0 <= found["difference_to_random"]["upper"]
+        ),
+    ),
+    "beats_random": Bar(
+        "better than random, interval above zero",
+        lambda found: _met(found["difference_to_random"]["lower"] > 0.0),
+    ),
 }
 """Bars by name."""
 
@@ -122,8 +132,31 @@ def _lose_on_the_way(share: float) -> Callable[[Any], Any]:
     return change
 
 
+def _heat_example(params: Any) -> Any:
+    """The heat domain's example, whatever city was given: kinds differ in what they lead to."""
+    from parity311.domains import heat
+
+    del params
+    return heat.example()
+
+
+def _heat_alike(params: Any) -> Any:
+    """The example with one kind of complaint: every visit finds something with the same chance."""
+    import jax.numpy as jnp
+
+    example = _heat_example(params)
+    chance = (example.kind_shares[0] * example.actionable).sum()
+    usual = int(example.kind_shares[0].argmax())
+    shares = jnp.zeros_like(example.kind_shares).at[:, usual].set(1.0)
+    return example._replace(
+        kind_shares=shares, actionable=jnp.full_like(example.actionable, chance)
+    )
+
+
 VARIANTS: dict[str, Callable[[Any], Any]] = {
     "": _same,
+    "heat_example": _heat_example,
+    "heat_alike": _heat_alike,
     "changeover_0": _lose_on_the_way(0.0),
     "changeover_1_3": _lose_on_the_way(1.0 / 3.0),
 }
@@ -153,6 +186,7 @@ def _reinforce(steps: int, n_environments: int = 16, **settings: Any) -> Recipe:
     return Recipe("reinforce", "reinforce", steps, n_environments, settings)
 
 
+HDQN = Recipe("hdqn", "hdqn", 6_000, is_published=True)
 PLAN = Recipe("plan", "plan", 1)
 
 _STREAM = (_dqn(8_000), _steady(12_000, discount=0.98), PLAN)
@@ -199,6 +233,8 @@ SETTINGS: dict[str, Setting] = {
             regime="2020",
         ),
         Setting("heat", "heat", "best_rule", _LINE),
+        Setting("heat_alike", "heat", "equals_random", (HDQN,), variant="heat_alike"),
+        Setting("heat_different", "heat", "beats_random", (HDQN,), variant="heat_example"),
         Setting("housing", "housing", "best_rule", _LINE),
         Setting("scaffold", "scaffold", "best_rule", _LINE),
         Setting("drone", "drone", "best_rule", _LINE),

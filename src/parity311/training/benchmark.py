@@ -127,11 +127,8 @@ def measure(name: str, n_steps: int, n_agents: int = 1) -> dict[str, float]:
     from parity311.agents import agent_config, make_agent
     from parity311.domains import get_domain
     from parity311.mdp.harness import Harness
-    from parity311.training.loop import train_agents
-    from parity311.training.offline import train_offline
 
-    domain = get_domain("boiler")
-    harness, preference = Harness(domain), [domain.preference]
+    harness = Harness(get_domain("boiler"))
     agent_name = "dqn" if name == "dqn_sweep" else name
     # The paper's hyper-parameters, which are the defaults; the peers are given the same.
     agent = make_agent(agent_name, agent_config(agent_name))
@@ -140,26 +137,32 @@ def measure(name: str, n_steps: int, n_agents: int = 1) -> dict[str, float]:
     totals = np.zeros(3)
     for at in range(0, n_agents, CPU_CHUNK):
         seeds = list(range(at, min(at + CPU_CHUNK, n_agents)))
-        ticks: list[tuple[float, float, float]] = []
-
-        def tick(
-            taken: int,
-            total: int,
-            figures: dict[str, float],
-            ticks: Any = ticks,
-            n: int = len(seeds),
-        ) -> None:
-            ticks.append((n * taken, time.perf_counter(), time.process_time()))
-
-        if name == "cql":
-            log = _random_log(harness)
-            train_offline(harness, log, agent, preference, seeds, steps, progress=tick)
-        else:
-            params = domain.play.example()
-            train_agents(harness, params, agent, preference, seeds, steps, progress=tick)
-        # The first block compiles.
-        totals += np.subtract(ticks[-1], ticks[0])
+        totals += _time_chunk(harness, agent, seeds, steps, is_offline=name == "cql")
     return {"steps_per_s": totals[0] / totals[1], "steps_per_cpu_s": totals[0] / totals[2]}
+
+
+def _time_chunk(
+    harness: Any, agent: Any, seeds: list[int], steps: int, *, is_offline: bool
+) -> np.ndarray:
+    """Agent-steps, seconds, and seconds on the processor of all blocks but the first (3,)."""
+    from parity311.training.loop import train_agents
+    from parity311.training.offline import train_offline
+
+    domain = harness.domain
+    ticks: list[tuple[float, float, float]] = []
+
+    def tick(taken: int, total: int, figures: dict[str, float]) -> None:
+        ticks.append((len(seeds) * taken, time.perf_counter(), time.process_time()))
+
+    options: dict[str, Any] = {"progress": tick}
+    if is_offline:
+        log = _random_log(harness)
+        train_offline(harness, log, agent, [domain.preference], seeds, steps, **options)
+    else:
+        params = domain.play.example()
+        train_agents(harness, params, agent, [domain.preference], seeds, steps, **options)
+    # The first block compiles.
+    return np.subtract(ticks[-1], ticks[0])
 
 
 def _random_log(harness: Any) -> Any:
