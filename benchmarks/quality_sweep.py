@@ -38,6 +38,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--stop-after-s", type=float, default=float("inf"))
     given = parser.parse_args()
+    # What one process compiles the others read; spawned processes take the variable over.
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(given.folder / "compiled"))
     recipes = read_recipes(given.recipes) if given.recipes else None
     parts = missing_parts(given.folder, given.settings, recipes)
     began = time.monotonic()

@@ -22,6 +22,7 @@ from docs.audit_figures import audit_block, records_block, shapley_block
 from docs.ceilings import ceilings_block
 from docs.equity_term import equity_block
 from docs.other_seeds import seeds_block
+from docs.quality_figures import quality_block
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -32,6 +33,7 @@ FILES = (
     "docs/explanation/equity-term.md",
     "docs/reference/ceilings.md",
     "docs/explanation/audit.md",
+    "docs/explanation/what-agents-reach.md",
     "docs/how-to/use-nyc-open-data.md",
 )
 MARK = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -119,6 +121,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "other-seeds": seeds_block,
     "equity-term": equity_block,
     "ceilings": ceilings_block,
+    "quality": quality_block,
     "bench-audit": audit_block,
     "bench-shapley": shapley_block,
     "bench-records": records_block,

@@ -15,11 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from parity311.domains import all_domains, get_domain
-from parity311.errors import InputError, RecordsError
+from parity311.errors import InputError, Parity311Error, RecordsError
 from parity311.evaluation.quality_settings import SETTINGS, VARIANTS, Recipe, Setting
 from parity311.training.bare import read_params, write_params
 
@@ -83,12 +84,19 @@ def prepare_city(
         last = date(date_to.year - 1, date_to.month, date_to.day)
         test_from = SHIFTED_YEARS[1] if regime else last
         for slug in missing:
-            domain = get_domain(slug)
-            calibration = calibrate(records, slug, date_from=date_from, date_to=test_from)
-            estimated = domain.estimate(records, calibration, test_from)
-            write_params(_params_path(folder, slug, regime, city_seed, "estimated"), estimated)
-            true = domain.truth(records.folder, test_from)
-            write_params(_params_path(folder, slug, regime, city_seed, "true"), true)
+            place = partial(_params_path, folder, slug, regime, city_seed)
+            try:
+                calibration = calibrate(records, slug, date_from=date_from, date_to=test_from)
+                estimated = get_domain(slug).estimate(records, calibration, test_from)
+            except (Parity311Error, ValueError) as error:
+                # One domain that cannot be estimated in one city must not cost the others.
+                note = place("failed").with_suffix(".txt")
+                note.parent.mkdir(parents=True, exist_ok=True)
+                note.write_text(f"{error}\n")
+                tell(f"city {city_seed}: {slug} cannot be estimated: {error}")
+                continue
+            write_params(place("estimated"), estimated)
+            write_params(place("true"), get_domain(slug).truth(records.folder, test_from))
             tell(f"city {city_seed}{regime and ', ' + regime}: {slug}")
 
 
@@ -136,9 +144,10 @@ def missing_parts(
 ) -> list[Part]:
     """Parts that were not measured yet; `recipes` take the place of a setting's own."""
     found = []
-    for setting in (SETTINGS[name] for name in settings):
-        own = setting.recipes if recipes is None else recipes.get(setting.name, ())
-        for city_seed in prepared_seeds(folder):
+    # City by city: the programs that the first compiles serve the others.
+    for city_seed in prepared_seeds(folder):
+        for setting in (SETTINGS[name] for name in settings):
+            own = setting.recipes if recipes is None else recipes.get(setting.name, ())
             found.append(Part(setting.name, city_seed))
             found += [Part(setting.name, city_seed, recipe) for recipe in own]
             if setting.searches_in_truth:
