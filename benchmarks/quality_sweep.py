@@ -33,6 +33,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--settings", nargs="*", default=list(SETTINGS))
+    parser.add_argument(
+        "--cities", nargs="*", type=int, help="seeds; all that were prepared if none"
+    )
     parser.add_argument("--recipes", type=Path, help="JSON: other recipes, by setting")
     parser.add_argument("--agents", type=int, default=5)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
@@ -42,6 +45,7 @@ def main() -> None:
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(given.folder / "compiled"))
     recipes = read_recipes(given.recipes) if given.recipes else None
     parts = missing_parts(given.folder, given.settings, recipes)
+    parts = [part for part in parts if not given.cities or part.city_seed in given.cities]
     began = time.monotonic()
 
     def tell(line: str) -> None:

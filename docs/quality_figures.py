@@ -34,7 +34,7 @@ def quality_block(kept: Path = KEPT) -> str:
     if not kept.exists():
         return NOT_MEASURED
     rows = json.loads(kept.read_text())["settings"]
-    parts = [verdict_table(rows), changeover_table(rows), agent_table(rows)]
+    parts = [verdict_table(rows), swap_table(rows), changeover_table(rows), agent_table(rows)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -68,6 +68,25 @@ def verdict_table(rows: list[dict[str, Any]]) -> str:
         "episodes that nothing was chosen on. Rewards are published rewards an episode; intervals "
         "are 95 % over agents and episodes.",
     ]
+    return "\n".join(lines)
+
+
+def swap_table(rows: list[dict[str, Any]]) -> str:
+    """What the estimate loses by each group of its numbers."""
+    shown = [row for row in rows if row["share_of_way_with_true"]]
+    if not shown:
+        return ""
+    lines = [
+        "| optimum of the estimate, share of the way, % | "
+        + " | ".join(row["setting"] for row in shown)
+        + " |",
+        "| --- |" + " ---: |" * len(shown),
+    ]
+    cells = [show(row["share_of_way_of_estimated_optimum"], 100.0, 1) for row in shown]
+    lines.append(f"| as estimated | {' | '.join(cells)} |")
+    for name in shown[0]["share_of_way_with_true"]:
+        cells = [show(row["share_of_way_with_true"].get(name), 100.0, 1) for row in shown]
+        lines.append(f"| with the truth about {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

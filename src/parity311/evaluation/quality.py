@@ -24,10 +24,9 @@ from parity311.evaluation.compare import (
     rule_contenders,
 )
 from parity311.evaluation.quality_settings import (
-    N_SCORED,
     N_SELECTING,
     N_SNAPSHOTS,
-    N_VALIDATING,
+    SWAPS,
     Recipe,
     Setting,
 )
@@ -91,6 +90,21 @@ def measure_rules(ground: Ground) -> dict[str, Any]:
     }
 
 
+def measure_swaps(ground: Ground) -> dict[str, Any]:
+    """The optimum of the estimate with one group of its numbers replaced by the true ones.
+
+    What it gains is what the estimate loses by that group.
+    """
+    contenders = []
+    for name, fields in SWAPS.items():
+        true = {field: getattr(ground.true, field) for field in fields}
+        params = ground.estimated._replace(**true)
+        keys = ground.keys("search", N_SELECTING)
+        best = best_contender(ground.harness, ground.flow(False), params, keys, ground.preference)
+        contenders.append(replace(best, name=name))
+    return {"policies": describe(ground, contenders, [None] * len(contenders), selects=False)}
+
+
 def measure_recipe(
     ground: Ground, recipe: Recipe, seeds: Sequence[int], *, in_truth: bool = False
 ) -> dict[str, Any]:
@@ -128,7 +142,9 @@ def choose_snapshots(
     found = []
     for policies in trained.snapshots or [trained.policies]:
         contenders = agent_contenders(ground.harness, [replace(trained, policies=policies)])
-        rewards = rewards_of(ground, contenders, "validate", N_VALIDATING, is_true=is_true)
+        rewards = rewards_of(
+            ground, contenders, "validate", ground.setting.n_validating, is_true=is_true
+        )
         found.append(rewards.mean(axis=1))
     means = np.stack(found)
     return means.argmax(axis=0), means.max(axis=0)
@@ -141,7 +157,7 @@ def describe(
 
     The trial is what a ceiling is chosen by where none can be computed.
     """
-    scored = rewards_of(ground, contenders, "score", N_SCORED, is_true=True)
+    scored = rewards_of(ground, contenders, "score", ground.setting.n_scored, is_true=True)
     trial = np.full(len(contenders), np.nan)
     if selects:
         trial = rewards_of(ground, contenders, "select", N_SELECTING, is_true=True).mean(axis=1)

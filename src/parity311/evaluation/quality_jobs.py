@@ -27,7 +27,7 @@ from parity311.training.bare import read_params, write_params
 Tell = Callable[[str], None]
 Recipes = Mapping[str, Sequence[Recipe]]
 """Recipes by the name of a setting."""
-RULES = "rules"
+RULES, SWAPPED = "rules", "swaps"
 IN_TRUTH = "in_truth_"
 """Prefix of a recipe that learns in the true process: a ceiling, no competitor."""
 
@@ -46,13 +46,14 @@ class Part(NamedTuple):
     recipe: Recipe | None = None
     """None: the rules and the ceiling"""
     in_truth: bool = False
-    """whether the recipe learns in the true process"""
+    """whether the recipe learns in the true process; without a recipe: whether params are swapped
+    for the true ones, group by group"""
 
     @property
     def name(self) -> str:
         """`rules`, or the recipe's name, with a prefix where it learns in the truth."""
         if self.recipe is None:
-            return RULES
+            return SWAPPED if self.in_truth else RULES
         return f"{IN_TRUTH if self.in_truth else ''}{self.recipe.name}"
 
     def path(self, folder: Path) -> Path:
@@ -151,7 +152,14 @@ def missing_parts(
             found.append(Part(setting.name, city_seed))
             found += [Part(setting.name, city_seed, recipe) for recipe in own]
             if setting.searches_in_truth:
-                found += [Part(setting.name, city_seed, recipe, True) for recipe in own]
+                others = [recipe for recipe in own if not recipe.is_published]
+                found += [Part(setting.name, city_seed, recipe, True) for recipe in others]
+    found += [
+        Part(name, city_seed, None, True)
+        for city_seed in prepared_seeds(folder)
+        for name in settings
+        if SETTINGS[name].swaps_params
+    ]
     return [
         part
         for part in found
@@ -217,13 +225,13 @@ def run_parts(
 
 def run_part(folder: str, part: Part, n_agents: int) -> str:
     """Measure one part and write it; a line that says so."""
-    from parity311.evaluation.quality import measure_recipe, measure_rules
+    from parity311.evaluation.quality import measure_recipe, measure_rules, measure_swaps
 
     setting = SETTINGS[part.setting]
     ground = open_ground(Path(folder), setting, part.city_seed)
     began = time.monotonic()
     if part.recipe is None:
-        found = measure_rules(ground)
+        found = measure_swaps(ground) if part.in_truth else measure_rules(ground)
     else:
         seeds = [100 * part.city_seed + number for number in range(n_agents)]
         found = measure_recipe(ground, part.recipe, seeds, in_truth=part.in_truth)

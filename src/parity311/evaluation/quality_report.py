@@ -15,7 +15,7 @@ import numpy as np
 
 from parity311.errors import InputError
 from parity311.evaluation.quality import BELIEVED, CEILING
-from parity311.evaluation.quality_jobs import IN_TRUTH, RULES
+from parity311.evaluation.quality_jobs import IN_TRUTH, RULES, SWAPPED
 from parity311.evaluation.quality_settings import BARS, SETTINGS, Setting
 
 N_RESAMPLES = 1000
@@ -37,6 +37,8 @@ class City(NamedTuple):
     """(episodes,)"""
     ceiling_name: str
     believed: np.ndarray
+    swapped: dict[str, np.ndarray]
+    """(episodes,) of the estimate's optimum with one group of params as they truly are"""
     is_exact: bool
 
     @property
@@ -69,7 +71,9 @@ def read_city(folder: Path, setting: Setting, city_seed: int) -> City | None:
         name, ceiling = _best_known(found)
     believed = rules.pop(BELIEVED)
     rules.pop(CEILING)
-    return City(city_seed, rules, agents, validation, ceiling, name, believed, is_exact)
+    swaps = found.get(SWAPPED, {"policies": []})["policies"]
+    swapped = {one["policy"]: np.array(one["rewards"]) for one in swaps}
+    return City(city_seed, rules, agents, validation, ceiling, name, believed, swapped, is_exact)
 
 
 def _best_known(found: dict[str, Any]) -> tuple[str, np.ndarray]:
@@ -152,6 +156,11 @@ def _figures(draws: Draws, cities: Sequence[City]) -> dict[str, Any]:
     believed = draws.rule(lambda city: city.believed)
     rules = {n: draws.rule(lambda city, n=n: city.rules[n]) for n in cities[0].rules}
     agents = {n: draws.agent(lambda city, n=n: city.agents[n]) for n in cities[0].agents}
+    swapped = {
+        n: draws.rule(lambda city, n=n: city.swapped[n])
+        for n in cities[0].swapped
+        if all(n in city.swapped for city in cities)
+    }
     room = ceiling - today
     has_room = bool(room[0] > 2.0 * room[1:].std(ddof=1))
     top_rule = max(rules, key=lambda name: rules[name][0])
@@ -172,6 +181,7 @@ def _figures(draws: Draws, cities: Sequence[City]) -> dict[str, Any]:
         "regret": figure(ceiling - best),
         "estimation_loss": figure(ceiling - believed),
         "agent_loss": figure(believed - best),
+        "share_of_way_with_true": {name: share(x) for name, x in swapped.items()},
         "gain_on_today": gain(best),
         "difference_to_today": figure(best - today),
         "difference_to_random": figure(best - rules["random"]),

@@ -16,14 +16,21 @@ SHARE_BAR = 0.95
 GAIN_BAR = 0.03
 """Gain on today's rule, as a share of its reward, over the elevator's extended actions."""
 
-N_SCORED = 128
-"""Episodes every policy is scored on, under the truth; the same for all."""
-N_VALIDATING = 64
-"""Episodes of the estimated process on which snapshots, and then agents, are chosen."""
 N_SELECTING = 32
 """Episodes under the truth on which a ceiling is searched for, and then chosen."""
 N_SNAPSHOTS = 6
 """Policies of one training among which the choice is made."""
+
+
+SWAPS = {
+    "what visits find": ("kinds",),
+    "how long incidents last": ("lifetime_days",),
+    "when visits can be made": ("lead_days", "access", "visits_per_step", "crew_per_step"),
+    "what comes in": ("cells", "days_per_step"),
+    "what comes back": ("comes_back",),
+}
+"""Groups of a stream's params that are replaced by the true ones, to see what the estimate loses by
+each (fields of `StreamParams`)."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,12 @@ class Setting:
     searches_in_truth: bool = False
     """whether agents that learn in the true process are among those the ceiling is chosen from:
     where it cannot be computed"""
+    swaps_params: bool = False
+    """whether it is measured what the estimate loses by each of `SWAPS`"""
+    n_scored: int = 128
+    """episodes every policy is scored on, under the truth; the same for all"""
+    n_validating: int = 64
+    """episodes of the estimated process on which snapshots, and then agents, are chosen"""
     is_binding: bool = True
     """False where a figure is shown beside one that is held against the bar"""
 
@@ -190,40 +203,32 @@ HDQN = Recipe("hdqn", "hdqn", 6_000, is_published=True)
 PLAN = Recipe("plan", "plan", 1)
 
 _STREAM = (_dqn(8_000), _steady(12_000, discount=0.98), PLAN)
-_LINE = (_dqn(8_000), _steady(8_000), _reinforce(16_800))
+_LINE = (_dqn(8_000), _steady(8_000, 16), _reinforce(16_800))
+_STEADY_ONLY = (_steady(8_000, 16),)
+_YEAR: dict[str, Any] = {"n_scored": 64, "n_validating": 16}
+"""Where an episode is a year of four decisions a day."""
 
 SETTINGS: dict[str, Setting] = {
     one.name: one
     for one in (
-        Setting("snad", "snad", "share", _STREAM),
+        Setting("snad", "snad", "share", _STREAM, swaps_params=True),
         Setting("boiler", "boiler", "share", (_dqn(8_000), _steady(8_000))),
         Setting("electrical_revisit", "electrical_revisit", "share", _LINE, searches_in_truth=True),
-        Setting("drainage", "drainage", "share", _STREAM),
-        Setting("crane", "crane", "share", _STREAM),
+        Setting("drainage", "drainage", "share", _STREAM, swaps_params=True),
+        Setting("crane", "crane", "share", _STREAM, swaps_params=True),
         Setting("ert", "ert", "share", _LINE, searches_in_truth=True),
-        Setting("elevator", "elevator", "gain", _LINE),
-        Setting("elevator_0", "elevator", "gain", _LINE, variant="changeover_0", is_binding=False),
-        Setting(
-            "elevator_1_3", "elevator", "gain", _LINE, variant="changeover_1_3", is_binding=False
-        ),
-        Setting("elevator_extended", "elevator", "gain_extended", _LINE, action_set="extended"),
-        Setting(
-            "elevator_extended_0",
-            "elevator",
-            "gain_extended",
-            _LINE,
-            action_set="extended",
-            variant="changeover_0",
-            is_binding=False,
-        ),
-        Setting(
-            "elevator_extended_1_3",
-            "elevator",
-            "gain_extended",
-            _LINE,
-            action_set="extended",
-            variant="changeover_1_3",
-            is_binding=False,
+        *(
+            Setting(
+                f"elevator{stem}{end}",
+                "elevator",
+                f"gain{stem}",
+                _STEADY_ONLY if variant else _LINE,
+                action_set="extended" if stem else "published",
+                variant=variant,
+                is_binding=not variant,
+            )
+            for stem in ("", "_extended")
+            for end, variant in (("", ""), ("_0", "changeover_0"), ("_1_3", "changeover_1_3"))
         ),
         Setting(
             "complaint_triage_2020",
@@ -232,9 +237,9 @@ SETTINGS: dict[str, Setting] = {
             _STREAM,
             regime="2020",
         ),
-        Setting("heat", "heat", "best_rule", _LINE),
-        Setting("heat_alike", "heat", "equals_random", (HDQN,), variant="heat_alike"),
-        Setting("heat_different", "heat", "beats_random", (HDQN,), variant="heat_example"),
+        Setting("heat", "heat", "best_rule", _LINE, **_YEAR),
+        Setting("heat_alike", "heat", "equals_random", (HDQN,), variant="heat_alike", **_YEAR),
+        Setting("heat_different", "heat", "beats_random", (HDQN,), variant="heat_example", **_YEAR),
         Setting("housing", "housing", "best_rule", _LINE),
         Setting("scaffold", "scaffold", "best_rule", _LINE),
         Setting("drone", "drone", "best_rule", _LINE),

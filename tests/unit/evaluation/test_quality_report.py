@@ -44,6 +44,7 @@ def write_parts(
         parts: dict[str, Any] = {
             "rules": {"is_exact": True, "policies": [policy(n, g) for n, g in names.items()]}
         }
+        parts["swaps"] = {"policies": [policy("what visits find", 9.9)]}
         for name, gain in (gains or GAINS).items():
             seen = believed.get(name, gain)
             parts[name] = {"policies": [policy(name, gain, validation=seen) for _ in range(3)]}
@@ -65,6 +66,8 @@ def test_the_best_agent_is_held_against_the_bar(tmp_path: Path) -> None:
     lost = row["estimation_loss"]["value"] + row["agent_loss"]["value"]
     assert lost == pytest.approx(row["regret"]["value"])
     assert row["best_rule"] == "index"
+    swapped = row["share_of_way_with_true"]["what visits find"]
+    assert swapped["value"] > row["share_of_way_of_estimated_optimum"]["value"]
 
 
 def test_an_agent_below_the_bar_misses_it(tmp_path: Path) -> None:
@@ -127,3 +130,4 @@ def test_the_page_shows_every_setting_or_says_that_none_is_measured(tmp_path: Pa
     shown = quality_block(kept)
     assert "| snad | at least 95% of the way" in shown
     assert "**met**" in shown
+    assert "with the truth about what visits find" in shown
