@@ -60,13 +60,19 @@ def verdict_table(rows: list[dict[str, Any]]) -> str:
             f"**{row['verdict']}**",
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    first = rows[0]
+    most = max(rows, key=lambda row: len(row["cities"]))
+    fewer = [
+        f"{row['setting']} in {', '.join(str(seed) for seed in row['cities'])}"
+        for row in rows
+        if row["is_binding"] and row["cities"] != most["cities"]
+    ]
     lines += [
         "",
-        f"Preset small, cities {', '.join(str(seed) for seed in first['cities'])}, "
-        f"{first['agents_per_city']} agents in each and {first['episodes_per_city']} paired "
-        "episodes that nothing was chosen on. Rewards are published rewards an episode; intervals "
-        "are 95 % over agents and episodes.",
+        f"Preset small, cities {', '.join(str(seed) for seed in most['cities'])}"
+        + (f" ({'; '.join(fewer)})" if fewer else "")
+        + f", {most['agents_per_city']} agents in each, and at least "
+        f"{min(row['episodes_per_city'] for row in rows)} paired episodes that nothing was chosen "
+        "on. Rewards are published ones an episode; intervals are 95 % over agents and episodes.",
     ]
     return "\n".join(lines)
 

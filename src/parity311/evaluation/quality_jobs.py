@@ -145,9 +145,12 @@ def missing_parts(
 ) -> list[Part]:
     """Parts that were not measured yet; `recipes` take the place of a setting's own."""
     found = []
+    seeds = prepared_seeds(folder)
     # City by city: the programs that the first compiles serve the others.
-    for city_seed in prepared_seeds(folder):
+    for city_seed in seeds:
         for setting in (SETTINGS[name] for name in settings):
+            if setting.n_cities and city_seed not in seeds[: setting.n_cities]:
+                continue
             own = setting.recipes if recipes is None else recipes.get(setting.name, ())
             found.append(Part(setting.name, city_seed))
             found += [Part(setting.name, city_seed, recipe) for recipe in own]
@@ -156,7 +159,7 @@ def missing_parts(
                 found += [Part(setting.name, city_seed, recipe, True) for recipe in others]
     found += [
         Part(name, city_seed, None, True)
-        for city_seed in prepared_seeds(folder)
+        for city_seed in seeds
         for name in settings
         if SETTINGS[name].swaps_params
     ]
