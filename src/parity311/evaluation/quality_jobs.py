@@ -218,8 +218,10 @@ def run_parts(
         running = [pool.submit(run_part, *job) for job in jobs]
         for future in as_completed(running):
             if not future.cancelled():
-                tell(future.result())
-                left -= 1
+                # One part that fails must not cost the others; it stays missing.
+                failed = future.exception()
+                tell(future.result() if failed is None else f"a part failed: {failed!r}")
+                left -= failed is None
             if time.monotonic() - began > stop_after_s:
                 for waiting in running:
                     waiting.cancel()
