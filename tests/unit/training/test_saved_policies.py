@@ -52,11 +52,10 @@ def solve(params: Any, harness: Harness, preference: Any) -> TablePolicy:
     return TablePolicy(factors, jnp.asarray(strides), jnp.int32(4), actions)
 
 
-def plan_probe(**options: Any) -> Trained:
+def plan_probe(preference: tuple[float, ...] = (0.5, 0.5, 0.0, 0.0)) -> Trained:
     domain = HARNESS.domain
     solvable = replace(domain, dynamics=replace(domain.play, solve=solve))
-    given = {"preferences": [[0.5, 0.5, 0.0, 0.0]], "seeds": [3, 4]} | options
-    return plan(Harness(solvable), domain.play.example(), given["preferences"], given["seeds"])
+    return plan(Harness(solvable), domain.play.example(), [preference], [3, 4])
 
 
 def train(name: str) -> Trained:
@@ -138,7 +137,7 @@ def test_what_cannot_be_planned_is_refused() -> None:
     with pytest.raises(TrainingError, match="no exact solution"):
         plan(HARNESS, HARNESS.domain.play.example(), [[1.0, 0.0, 0.0, 0.0]], [0])
     with pytest.raises(TrainingError, match="does not pay for coverage"):
-        plan_probe(preferences=[[0.5, 0.0, 0.5, 0.0]])
+        plan_probe((0.5, 0.0, 0.5, 0.0))
     with pytest.raises(TrainingError, match="takes no steps"):
         train_agents(
             HARNESS, HARNESS.domain.play.example(), make_agent("plan", agent_config("plan")),
