@@ -34,7 +34,8 @@ def quality_block(kept: Path = KEPT) -> str:
     if not kept.exists():
         return NOT_MEASURED
     rows = json.loads(kept.read_text())["settings"]
-    parts = [verdict_table(rows), swap_table(rows), changeover_table(rows), agent_table(rows)]
+    tables = (verdict_table, lifetime_table, swap_table, changeover_table, agent_table)
+    parts = [write(rows) for write in tables]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -75,6 +76,23 @@ def verdict_table(rows: list[dict[str, Any]]) -> str:
         "on. Rewards are published ones an episode; intervals are 95 % over agents and episodes.",
     ]
     return "\n".join(lines)
+
+
+def lifetime_table(rows: list[dict[str, Any]]) -> str:
+    """City by city: what is estimated of how long incidents last, and the share reached."""
+    lines = [
+        "| setting | city | incidents last, days: estimated | true | share of the way, % |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
+    for row in rows:
+        shares = row["share_by_city"] or {}
+        for seed, days in row["lifetime_days"].items():
+            if seed in shares:
+                lines.append(
+                    f"| {row['setting']} | {seed} | {days['estimated']:.0f} | {days['true']:.0f} | "
+                    f"{100.0 * shares[seed]:.0f} |"
+                )
+    return "\n".join(lines) if len(lines) > 2 else ""
 
 
 def swap_table(rows: list[dict[str, Any]]) -> str:

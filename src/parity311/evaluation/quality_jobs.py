@@ -76,7 +76,7 @@ def prepare_city(
         missing = [
             slug
             for slug in slugs
-            if not _params_path(folder, slug, regime, city_seed, "true").exists()
+            if not params_path(folder, slug, regime, city_seed, "true").exists()
         ]
         if not missing:
             continue
@@ -85,7 +85,7 @@ def prepare_city(
         last = date(date_to.year - 1, date_to.month, date_to.day)
         test_from = SHIFTED_YEARS[1] if regime else last
         for slug in missing:
-            place = partial(_params_path, folder, slug, regime, city_seed)
+            place = partial(params_path, folder, slug, regime, city_seed)
             try:
                 calibration = calibrate(records, slug, date_from=date_from, date_to=test_from)
                 estimated = get_domain(slug).estimate(records, calibration, test_from)
@@ -125,7 +125,8 @@ def _open_city(cities: Path, city_seed: int, regime: str, slugs: Sequence[str]) 
         return open_records(cities / name)
 
 
-def _params_path(folder: Path, slug: str, regime: str, city_seed: int, kind: str) -> Path:
+def params_path(folder: Path, slug: str, regime: str, city_seed: int, kind: str) -> Path:
+    """File of a domain's params in one city; kind is `estimated` or `true`."""
     name = f"{slug}-{regime}" if regime else slug
     return folder / "params" / str(city_seed) / f"{name}-{kind}.safetensors"
 
@@ -171,7 +172,7 @@ def missing_parts(
 
 
 def _is_prepared(folder: Path, setting: Setting, part: Part) -> bool:
-    path = _params_path(folder, setting.domain, setting.regime, part.city_seed, "true")
+    path = params_path(folder, setting.domain, setting.regime, part.city_seed, "true")
     return path.exists()
 
 
@@ -268,7 +269,7 @@ def open_ground(folder: Path, setting: Setting, city_seed: int) -> Any:
     estimated, true = (
         change(
             read_params(
-                _params_path(folder, setting.domain, setting.regime, city_seed, kind), example
+                params_path(folder, setting.domain, setting.regime, city_seed, kind), example
             )
         )
         for kind in ("estimated", "true")

@@ -15,7 +15,7 @@ import numpy as np
 
 from parity311.errors import InputError
 from parity311.evaluation.quality import BELIEVED, CEILING
-from parity311.evaluation.quality_jobs import IN_TRUTH, RULES, SWAPPED
+from parity311.evaluation.quality_jobs import IN_TRUTH, RULES, SWAPPED, params_path
 from parity311.evaluation.quality_settings import BARS, SETTINGS, Setting
 
 N_RESAMPLES = 1000
@@ -76,7 +76,8 @@ def read_city(folder: Path, setting: Setting, city_seed: int) -> City | None:
     if not is_exact:
         name, ceiling = _best_known(found)
     believed = rules.pop(BELIEVED)
-    rules.pop(CEILING)
+    for other in (CEILING, *setting.left_out):
+        rules.pop(other)
     swaps = found.get(SWAPPED, {"policies": []})["policies"]
     swapped = {one["policy"]: np.array(one["rewards"]) for one in swaps}
     published = frozenset(recipe.name for recipe in setting.recipes if recipe.is_published)
@@ -161,9 +162,30 @@ def report_setting(folder: Path, setting: Setting, seeds: Sequence[int]) -> dict
         "best_agent": {city.seed: city.best for city in cities},
         "ceiling": "exact" if first.is_exact else "best known",
         "ceiling_policy": {city.seed: city.ceiling_name for city in cities},
+        "lifetime_days": read_lifetimes(folder, setting, seeds),
         **_figures(Draws(cities), cities),
     }
     return record | {"verdict": BARS[setting.bar].judge(record)}
+
+
+def read_lifetimes(
+    folder: Path, setting: Setting, seeds: Sequence[int]
+) -> dict[int, dict[str, float]]:
+    """Mean days until an incident ends by itself, estimated and true, by city.
+
+    Empty where a process has no such number: it is what estimates get wrong most.
+    """
+    from safetensors.numpy import load_file
+
+    found: dict[int, dict[str, float]] = {}
+    for seed in seeds:
+        for kind in ("estimated", "true"):
+            path = params_path(folder, setting.domain, setting.regime, seed, kind)
+            arrays = load_file(path) if path.exists() else {}
+            for name in (".lifetime_days", ".stream.lifetime_days"):
+                if name in arrays:
+                    found.setdefault(seed, {})[kind] = round(float(arrays[name]), 1)
+    return found
 
 
 def _figures(draws: Draws, cities: Sequence[City]) -> dict[str, Any]:

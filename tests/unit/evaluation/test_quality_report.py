@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from docs.quality_figures import NOT_MEASURED, quality_block
+from safetensors.numpy import save_file
 
 from parity311.errors import InputError
 from parity311.evaluation import quality_bench, quality_jobs
@@ -121,6 +122,18 @@ def test_missing_parts_are_those_prepared_and_not_measured(tmp_path: Path) -> No
     (tmp_path / "parts" / "snad-2-dqn.json").unlink()
     found = quality_jobs.missing_parts(tmp_path, ["snad", "crane"])
     assert [(part.setting, part.city_seed, part.name) for part in found] == [("snad", 2, "dqn")]
+
+
+def test_lifetimes_are_read_from_the_prepared_params(tmp_path: Path) -> None:
+    write_parts(tmp_path)
+    for kind, days in (("estimated", 50.0), ("true", 120.0)):
+        path = quality_jobs.params_path(tmp_path, "snad", "", 1, kind)
+        save_file({".lifetime_days": np.array(days, np.float32)}, path)
+    (row,) = report(tmp_path, ["snad"], SEEDS)["settings"]
+    assert row["lifetime_days"] == {1: {"estimated": 50.0, "true": 120.0}}
+    kept = tmp_path / "quality.json"
+    kept.write_text(json.dumps({"settings": [row]}))
+    assert "| snad | 1 | 50 | 120 | 97 |" in quality_block(kept)
 
 
 def test_the_page_shows_every_setting_or_says_that_none_is_measured(tmp_path: Path) -> None:
