@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from tests.contract.broken.twins import Params, make_domain
 
@@ -33,7 +34,7 @@ SETTING = Setting("tiny", "tiny", "share", (RECIPE,), n_scored=24, n_validating=
 
 
 def ground(seed: int = 1) -> quality.Ground:
-    estimated, true = Params(np.float32(1.0)), Params(np.float32(2.0))
+    estimated, true = Params(jnp.float32(1.0)), Params(jnp.float32(2.0))
     return quality.Ground(SETTING, Harness(DOMAIN), estimated, true, seed)
 
 
@@ -73,7 +74,7 @@ def test_every_agent_gets_the_snapshot_that_earns_most() -> None:
     snapshots = [table(0), table(1), table(0)]
     zeros = np.zeros((1, 6))
     trained = Trained(
-        agent, harness, table(0), np.float32([[1, 0, 0, 0]]), np.arange(1), zeros, [],
+        agent, harness, table(0), np.eye(1, 4, dtype=np.float32), np.arange(1), zeros, [],
         snapshots=snapshots,
     )  # fmt: skip
     chosen, earned = quality.choose_snapshots(place, trained, is_true=False)

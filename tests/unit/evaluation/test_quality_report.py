@@ -133,7 +133,7 @@ def test_lifetimes_are_read_from_the_prepared_params(tmp_path: Path) -> None:
     assert row["lifetime_days"] == {1: {"estimated": 50.0, "true": 120.0}}
     kept = tmp_path / "quality.json"
     kept.write_text(json.dumps({"settings": [row]}))
-    assert "| snad | 1 | 50 | 120 | 97 |" in quality_block(kept)
+    assert "| snad | 1 | 50 | 120 | 98 |" in quality_block(kept)
 
 
 def test_the_page_shows_every_setting_or_says_that_none_is_measured(tmp_path: Path) -> None:
