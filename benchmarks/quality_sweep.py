@@ -33,9 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--settings", nargs="*", default=list(SETTINGS))
-    parser.add_argument(
-        "--cities", nargs="*", type=int, help="seeds; all if none"
-    )
+    parser.add_argument("--cities", nargs="*", type=int, help="seeds; all if none")
     parser.add_argument("--recipes", type=Path, help="JSON: other recipes, by setting")
     parser.add_argument("--agents", type=int, default=5)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
