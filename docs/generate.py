@@ -26,6 +26,7 @@ from docs.frontier_figures import frontier_block, sensitivity_block
 from docs.other_seeds import seeds_block
 from docs.reproduction import reproduction_block
 from docs.parity_figures import parity_block
+from docs.quality_figures import quality_block
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -40,6 +41,7 @@ FILES = (
     "docs/explanation/audit.md",
     "docs/explanation/reproduction.md",
     "docs/explanation/off-policy.md",
+    "docs/explanation/what-agents-reach.md",
     "docs/how-to/use-nyc-open-data.md",
 )
 MARK = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -132,6 +134,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "reproduction": reproduction_block,
     "off-policy": off_policy_block,
     "parity": parity_block,
+    "quality": quality_block,
     "bench-audit": audit_block,
     "bench-shapley": shapley_block,
     "bench-records": records_block,

@@ -209,6 +209,12 @@ def train_command(
         list[str] | None,
         typer.Option("--set", help="A hyper-parameter, as in discount=0.9; may be repeated."),
     ] = None,
+    observation_set: Annotated[
+        str, typer.Option(help="Features a policy sees; the domain's own choice if empty.")
+    ] = "",
+    action_set: Annotated[
+        str, typer.Option(help="published: the paper's actions; extended: those and ours.")
+    ] = "published",
     help_settings: Annotated[
         bool, typer.Option(help="Say what hyper-parameters the agent has, and stop.")
     ] = False,
@@ -239,7 +245,7 @@ def train_command(
     weights = parse_preference(preference)
     decisions = None
     if agent in AGENTS and AGENTS[agent].needs_log:
-        decisions = _log_todays_rule(domain, records, weights)
+        decisions = _log_todays_rule(domain, records, weights, observation_set, action_set)
     with training_bar(f"{agent} in {domain}") as progress:
         summary = run_training(
             found,
@@ -254,6 +260,8 @@ def train_command(
             resume=resume,
             stop_after_s=slice_seconds,
             settings=parse_settings(settings or []),
+            observation_set=observation_set,
+            action_set=action_set,
             progress=progress,
         )
     if as_json:
@@ -265,12 +273,20 @@ def train_command(
         typer.echo(f"Stopped at step {summary['steps']:,}; go on with --resume.")
 
 
-def _log_todays_rule(domain: str, records: Path | None, weights: Any) -> Any:
+def _log_todays_rule(
+    domain: str, records: Path | None, weights: Any, observation_set: str, action_set: str
+) -> Any:
     """Decisions of today's rule with a little randomness: what an offline agent learns from."""
     from parity311.adapters.datasets import log_decisions
     from parity311.adapters.setting import make_setting
 
-    setting = make_setting(domain, records=records, preference=weights)
+    setting = make_setting(
+        domain,
+        records=records,
+        preference=weights,
+        observation_set=observation_set,
+        action_set=action_set,
+    )
     rule = setting.harness.domain.heuristics["balanced"](setting.params, setting.harness)
     n_episodes = max(20_000 // setting.harness.horizon, 4)
     return log_decisions(setting, rule, n_episodes=n_episodes)
@@ -308,6 +324,12 @@ def sweep_command(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A hyper-parameter, as in discount=0.9.")
     ] = None,
+    observation_set: Annotated[
+        str, typer.Option(help="Features a policy sees; the domain's own choice if empty.")
+    ] = "",
+    action_set: Annotated[
+        str, typer.Option(help="published: the paper's actions; extended: those and ours.")
+    ] = "published",
     as_json: Json = False,
 ) -> None:
     """Train a whole frontier: many preferences, several seeds each, on whatever device is there."""
@@ -331,6 +353,8 @@ def sweep_command(
             records=records,
             until=until.date() if until else None,
             settings=parse_settings(settings or []),
+            observation_set=observation_set,
+            action_set=action_set,
             chunk=chunk,
             resume=resume,
             progress=progress,
@@ -348,12 +372,59 @@ def sweep_command(
 @bench_app.command("train")
 def bench_train_command(
     steps: Annotated[int, typer.Option(help="Steps each library learns for.", min=500)] = 3000,
+    rounds: Annotated[int, typer.Option(help="Rounds; the median counts.", min=1)] = 3,
     as_json: Json = False,
 ) -> None:
     """Training speed, against stable-baselines3, d3rlpy and tianshou in their environments."""
     from parity311.training.benchmark import bench_train
 
-    _print_figures(bench_train(steps), as_json)
+    _print_figures(bench_train(steps, rounds), as_json)
+
+
+@bench_app.command("quality")
+def bench_quality_command(
+    folder: Annotated[Path, typer.Option(help="Folder of params, measured parts and results.")] = (
+        Path("runs/quality")
+    ),
+    domains: Annotated[
+        list[str] | None,
+        typer.Option(help="A domain or setting; may be repeated. All if not given."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Agents trained in every city.", min=2)] = 5,
+    city_seeds: Annotated[str, typer.Option(help="Seeds of the cities.")] = "871,872,873,874,875",
+    cities: Annotated[Path, typer.Option(help="Where cities are, or will be.")] = Path("cities"),
+    prepare: Annotated[
+        bool, typer.Option("--prepare", help="Only estimate the params; training can travel.")
+    ] = False,
+    workers: Annotated[int, typer.Option(help="Processes; 0: one a core.", min=0)] = 0,
+    slice_seconds: Annotated[
+        float, typer.Option(help="Stop after so many seconds; the same command goes on.")
+    ] = float("inf"),
+    as_json: Json = False,
+) -> None:
+    """How far agents get: learned in the estimated process, scored under the truth (hours)."""
+    from parity311.training.train_run import keep_to_one_thread
+
+    keep_to_one_thread()
+    from parity311.evaluation.quality_bench import bench_quality
+
+    found = bench_quality(
+        folder,
+        cities,
+        settings=domains,
+        n_agents=seeds,
+        city_seeds=city_seeds,
+        only_prepare=prepare,
+        n_workers=workers,
+        stop_after_s=slice_seconds,
+        tell=lambda line: typer.echo(line, err=True),
+    )
+    if as_json or prepare:
+        print_json(found)
+    else:
+        from parity311.evaluation.quality_bench import verdict_lines
+
+        typer.echo("\n".join(verdict_lines(found)))
 
 
 @bench_app.command("frontier")

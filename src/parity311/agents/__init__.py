@@ -18,6 +18,8 @@ class Entry(NamedTuple):
     """one line for a menu"""
     needs_log: bool = False
     """whether it learns from logged decisions only"""
+    is_planner: bool = False
+    """whether it computes its policy instead of trying actions"""
 
 
 AGENTS: dict[str, Entry] = {
@@ -34,6 +36,9 @@ AGENTS: dict[str, Entry] = {
     "bc": Entry("bc", "BCConfig", "make_bc", "the most frequent logged action", needs_log=True),
     "bcq": Entry(
         "bcq", "BCQConfig", "make_bcq", "Q-learning held to logged actions", needs_log=True
+    ),
+    "plan": Entry(
+        "plan", "PlanConfig", "make_plan", "the optimum of the estimated process", is_planner=True
     ),
 }
 """Agents by name."""

@@ -49,6 +49,12 @@ class DQNConfig:
     paper does"""
     conservatism: float = 0.0
     """weight of CQL's penalty on values of actions that were not taken; 0 is plain DQN"""
+    is_double: bool = False
+    """whether the network chooses the action whose value the target gives (van Hasselt et al.
+    2016); the paper's DQN does not"""
+    averaging: float = 0.0
+    """share by which an average of the weights moves at every update; decisions are then made by
+    the average, which is steadier; 0 decides by the last weights, as the paper does"""
     dtype: str = "float32"
     """what passes between layers while learning; bfloat16 halves the traffic on a GPU"""
 
@@ -64,6 +70,8 @@ class DQNState(NamedTuple):
     """(rows, agents, 2 n_features + 3): observation, next, action, reward, continues"""
     n_steps: jax.Array
     """() steps collected per environment"""
+    average: Network
+    """running average of the network; empty where decisions are made by the network itself"""
 
 
 @cache
@@ -103,7 +111,7 @@ def action_margin(policy: Network, observation: jax.Array) -> jax.Array:
 
 
 def _network_of(state: DQNState) -> Network:
-    return state.network
+    return state.average or state.network
 
 
 def _init(
@@ -122,6 +130,7 @@ def _init(
         square=zeros_like(network),
         buffer=replay.empty_buffer(config.buffer_size, n_agents, n_environments, n_features),
         n_steps=jnp.int32(0),
+        average=jax.tree.map(jnp.copy, network) if config.averaging > 0.0 else {},
     )
 
 
@@ -166,7 +175,10 @@ def _fit(
         max_gradient_norm=config.max_gradient_norm,
         anneal_steps=config.anneal_steps,
     )
-    moved = state._replace(network=network, momentum=momentum, square=square, n_steps=n_steps)
+    average = {
+        name: old + config.averaging * (network[name] - old) for name, old in state.average.items()
+    }
+    moved = DQNState(network, state.target, momentum, square, state.buffer, n_steps, average)
     return moved, {"loss": loss}
 
 
@@ -177,7 +189,7 @@ def _loss(
     batch = replay.unpack_rows(rows, (rows.shape[-1] - 3) // 2)
     goal = batch.reward
     if config.discount > 0.0:
-        future = apply_networks(target, batch.next_observation, config.dtype).max(axis=-1)
+        future = _future_value(network, target, batch.next_observation, config)
         goal = goal + config.discount * batch.continues * jax.lax.stop_gradient(future)
     values = apply_networks(network, batch.observation, config.dtype)
     taken = replay.value_of_taken(values, batch.action)
@@ -186,6 +198,17 @@ def _loss(
         loss = loss + config.conservatism * (jax.nn.logsumexp(values, axis=-1) - taken)
     per_agent = loss.mean(axis=1)
     return per_agent.sum(), per_agent
+
+
+def _future_value(
+    network: Network, target: Network, observation: jax.Array, config: DQNConfig
+) -> jax.Array:
+    """Value (agents, batch) of what follows, by the target network."""
+    values = apply_networks(target, observation, config.dtype)
+    if not config.is_double:
+        return values.max(axis=-1)
+    chosen = apply_networks(network, observation, config.dtype).argmax(axis=-1)
+    return replay.value_of_taken(values, chosen.astype(jnp.float32))
 
 
 def _copy_target(state: DQNState) -> DQNState:

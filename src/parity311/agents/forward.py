@@ -1,8 +1,8 @@
 """What a policy prefers, in NumPy alone: for a server that decides and never learns.
 
 A policy on disk is a flat mapping of arrays. Which arrays it has says what kind it is: a network,
-a table over discretised observations, a hierarchy of two networks, or a network held to the
-actions that were seen in the log.
+a table over discretised observations, a computed optimum, a hierarchy of two networks, or a network
+held to the actions that were seen in the log.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ def score_actions_numpy(weights: Weights, observations: np.ndarray) -> np.ndarra
     seen = np.asarray(observations, np.float32)
     if "table" in weights:
         return apply_table_numpy(weights, seen)
+    if "cell_actions" in weights:
+        return apply_plan_numpy(weights, seen)
     if "manager/weight_0" in weights:
         categories = part_of(weights, "manager")
         return mask_category_numpy(
@@ -59,6 +61,14 @@ def apply_table_numpy(weights: Weights, observations: np.ndarray) -> np.ndarray:
         mixed = (mixed ^ (mixed >> np.uint32(16))) * np.uint32(0x85EBCA6B)
     mixed = mixed ^ (mixed >> np.uint32(13))
     return table[mixed % np.uint32(table.shape[0])]
+
+
+def apply_plan_numpy(weights: Weights, observations: np.ndarray) -> np.ndarray:
+    """1 for the computed action and 0 for the others, (..., n_actions)."""
+    whole = np.rint(weights["factors"] * observations).astype(np.int32)
+    cells = (whole * weights["strides"]).sum(axis=-1) + weights["offset"]
+    chosen = weights["cell_actions"][np.clip(cells, 0, len(weights["cell_actions"]) - 1)]
+    return np.eye(int(weights["n_actions"]), dtype=np.float32)[chosen]
 
 
 def mask_category_numpy(

@@ -53,6 +53,10 @@ class HDQNState(NamedTuple):
 def make_hdqn(config: HDQNConfig | None = None) -> Agent:
     """Make hierarchical DQN with these hyper-parameters."""
     settings = config or HDQNConfig()
+    if settings.is_double or settings.averaging > 0.0:
+        raise TrainingError(
+            "Settings is_double and averaging belong to DQN and CQL; leave them out for HDQN."
+        )
     return Agent(
         name="hdqn",
         init=partial(_init, settings),

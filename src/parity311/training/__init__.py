@@ -37,17 +37,22 @@ def train(
     progress: Progress | None = None,
     checkpoints: Checkpoints | None = None,
     stop_after_s: float = float("inf"),
+    n_snapshots: int = 0,
 ) -> Trained:
     """Train agents of this name in a domain's (estimated) process, with the domain's settings.
 
     Exploration and, where the agent has it, the step size fall over the steps there are;
     ``settings`` override everything.
     """
+    from parity311.agents import AGENTS
     from parity311.mdp.harness import Harness
     from parity311.training.frontier import cover, train_menu
     from parity311.training.loop import train_agents
+    from parity311.training.planning import plan
 
     harness = Harness(domain, observation_set=observation_set, action_set=action_set)
+    if agent in AGENTS and AGENTS[agent].is_planner:
+        return plan(harness, params, preferences, seeds)
     # One network covers all preferences; what is asked for is read off it.
     learn = train_agents
     if agent == "conditioned":
@@ -63,6 +68,7 @@ def train(
         progress=progress,
         checkpoints=checkpoints,
         stop_after_s=stop_after_s,
+        n_snapshots=n_snapshots,
     )
 
 

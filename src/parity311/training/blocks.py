@@ -14,6 +14,9 @@ from parity311.training.checkpoint import Checkpoints, read_checkpoint, write_ch
 Progress = Callable[[int, int, dict[str, float]], None]
 """progress(steps taken, steps in all, figures averaged over agents)"""
 
+Watch = Callable[[int, Any], None]
+"""watch(blocks run, carry after the last of them)"""
+
 RunBlock = Callable[[Any], tuple[Any, dict[str, Any]]]
 """(carry) -> (carry, figures (agents,))"""
 
@@ -28,6 +31,7 @@ def run_blocks(
     progress: Progress | None = None,
     checkpoints: Checkpoints | None = None,
     stop_after_s: float = float("inf"),
+    watch: Watch | None = None,
 ) -> tuple[Any, list[dict[str, Any]]]:
     """Run blocks until all are done or the time is up; the carry and the curve then.
 
@@ -46,6 +50,8 @@ def run_blocks(
         n_taken = (len(curve) + 1) * steps_per_block
         _check_figures(entry, n_taken, checkpoints)
         curve.append({"steps": n_taken, **entry})
+        if watch is not None:
+            watch(len(curve), carry)
         now = time.monotonic()
         is_last = len(curve) == n_blocks or now - began >= stop_after_s
         if checkpoints is not None and (is_last or now - saved >= checkpoints.every_s):

@@ -7,7 +7,7 @@ it collects `rollout_length` steps, calls `update`, and calls `refresh` between 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -66,6 +66,8 @@ class Trained:
     """figures by block: steps, and (agents,) arrays"""
     is_whole: bool = True
     """False where the time was up before the steps were taken"""
+    snapshots: list[Any] = field(default_factory=list)
+    """policies on the way, as `policies`, the last of them included; see `n_snapshots`"""
 
     @property
     def n_agents(self) -> int:
@@ -79,6 +81,13 @@ class Trained:
     def policy(self, index: int) -> Policy:
         """One agent's policy as decide(key, observation)."""
         return Partial(self.agent.decide, self.weights(index))
+
+    def at_snapshots(self, chosen: Sequence[int]) -> Trained:
+        """The same agents, each as it was at the snapshot chosen for it, (agents,) numbers."""
+        rows = np.asarray(chosen)
+        pick = lambda *values: np.stack([values[row][i] for i, row in enumerate(rows)])  # noqa: E731
+        kept = self.snapshots or [self.policies]
+        return replace(self, policies=jax.tree.map(pick, *kept), snapshots=[])
 
 
 def train_agents(
@@ -94,6 +103,7 @@ def train_agents(
     progress: Progress | None = None,
     checkpoints: Checkpoints | None = None,
     stop_after_s: float = float("inf"),
+    n_snapshots: int = 0,
 ) -> Trained:
     """Train one agent per preference and seed, side by side.
 
@@ -120,6 +130,10 @@ def train_agents(
         Where to keep what is needed to go on after an interruption; nowhere if not given.
     stop_after_s
         Stop after the block in which these seconds pass; `Trained.is_whole` is then False.
+    n_snapshots
+        Policies to keep from the second half of the training, evenly spaced: a later choice among
+        them, on episodes of the same process, steadies what a noisy training ends with. Not with
+        checkpoints, which do not hold them.
     """
     weights = check_preferences(preferences)
     if not seeds or steps < 1 or n_environments < 1:
@@ -127,12 +141,25 @@ def train_agents(
             f"Training got {len(seeds)} seeds, {steps} steps and {n_environments} environments; "
             "each must be at least 1."
         )
+    if n_snapshots and checkpoints is not None:
+        raise TrainingError(
+            f"{n_snapshots} snapshots were asked for with checkpoints, which do not hold them; "
+            "leave one of the two out."
+        )
     all_weights = np.repeat(weights, len(seeds), axis=0)
     all_seeds = np.tile(np.asarray(seeds), len(weights))
     world = make_world(harness, params, all_weights, equity_options or {})
     carry = start(harness, agent, n_environments, world, jnp.asarray(all_seeds, jnp.uint32))
     steps_per_block = agent.refresh_every * agent.rollout_length
     n_blocks = -(-steps // steps_per_block)
+    kept: list[Any] = []
+    wanted = snapshot_blocks(n_blocks, n_snapshots)
+
+    def watch(n_run: int, carry: Carry) -> None:
+        if n_run in wanted:
+            # Copied: the next block writes over the memory of this one.
+            kept.append(jax.tree.map(np.array, agent.policy(carry.agent)))
+
     carry, curve = run_blocks(
         partial(_run_block, harness, agent, world),
         carry,
@@ -147,6 +174,7 @@ def train_agents(
         progress=progress,
         checkpoints=checkpoints,
         stop_after_s=stop_after_s,
+        watch=watch,
     )
     return Trained(
         agent=agent,
@@ -157,7 +185,13 @@ def train_agents(
         prices=np.asarray(carry.running.equity.prices.mean(axis=1)),
         curve=curve,
         is_whole=len(curve) == n_blocks,
+        snapshots=kept,
     )
+
+
+def snapshot_blocks(n_blocks: int, n_snapshots: int) -> set[int]:
+    """Blocks after which a policy is kept: spread over the second half, the last included."""
+    return {n_blocks - i * (n_blocks // 2) // n_snapshots for i in range(n_snapshots)}
 
 
 def identify(

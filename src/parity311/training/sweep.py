@@ -115,6 +115,8 @@ def run_sweep(
     records: Path | None = None,
     until: date | None = None,
     settings: dict[str, Any] | None = None,
+    observation_set: str = "",
+    action_set: str = "published",
     n_environments: int = 8,
     chunk: int = 0,
     resume: bool = False,
@@ -133,7 +135,8 @@ def run_sweep(
     from parity311.training.train_run import params_for
 
     domain = get_domain(slug)
-    harness, params = Harness(domain), params_for(domain, records, until)
+    harness = Harness(domain, observation_set=observation_set, action_set=action_set)
+    params = params_for(domain, records, until)
     made = agent_for(harness, agent, steps, settings)
     n_agents = len(preferences) * len(seeds)
     plan = plan_sweep(harness, params, made, n_agents, n_environments, chunk)
@@ -145,6 +148,7 @@ def run_sweep(
         {
             "slug": slug, "agent": agent, "steps": steps, "settings": settings or {},
             "seeds": list(seeds), "n_environments": n_environments, "resume": resume,
+            "observation_set": observation_set, "action_set": action_set,
             "preferences": preferences[at : at + per_chunk].tolist(),
             "params": str(out / "params.safetensors"), "out": str(out / f"chunk-{at:04d}"),
         }
@@ -217,6 +221,7 @@ def train_chunk(job: dict[str, Any]) -> dict[str, Any]:
     trained = train(
         domain, params, job["agent"], job["preferences"], job["seeds"], job["steps"],
         settings=job["settings"], n_environments=job["n_environments"],
+        observation_set=job["observation_set"], action_set=job["action_set"],
         checkpoints=Checkpoints(out / "checkpoint", resume=job["resume"]),
     )  # fmt: skip
     return write_trained(out, trained, seconds=time.monotonic() - began)

@@ -19,10 +19,13 @@ from tests.learning.test_offline_probes import make_log
 from parity311.agents import AGENTS, agent_config, explain_settings, make_agent
 from parity311.agents.forward import hash_factors, score_actions_numpy
 from parity311.agents.tables import row_of
+from parity311.errors import TrainingError
 from parity311.mdp.contract import Action
 from parity311.mdp.harness import Harness
+from parity311.mdp.value_iteration import TablePolicy
 from parity311.training.loop import Trained, train_agents
 from parity311.training.offline import train_offline
+from parity311.training.planning import plan
 from parity311.training.saving import load_policy, save_policy
 
 ACTIONS = tuple(Action(name, name != "wait", 1.0) for name in ("wait", "act", "act_more"))
@@ -40,7 +43,24 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
+def solve(params: Any, harness: Harness, preference: Any) -> TablePolicy:
+    """A made-up optimum over the first feature in halves from -2 to 2: nine cells."""
+    del params, preference
+    strides = (np.arange(harness.n_features) == 0).astype(np.int32)
+    factors = jnp.full(harness.n_features, 2.0)
+    actions = jnp.asarray(np.arange(9) % 3, jnp.int8)
+    return TablePolicy(factors, jnp.asarray(strides), jnp.int32(4), actions)
+
+
+def plan_probe(preference: tuple[float, ...] = (0.5, 0.5, 0.0, 0.0)) -> Trained:
+    domain = HARNESS.domain
+    solvable = replace(domain, dynamics=replace(domain.play, solve=solve))
+    return plan(Harness(solvable), domain.play.example(), [preference], [3, 4])
+
+
 def train(name: str) -> Trained:
+    if AGENTS[name].is_planner:
+        return plan_probe()
     agent = make_agent(name, agent_config(name, SETTINGS[name]))
     weights = [[0.5, 0.0, 0.5, 0.0]]
     if AGENTS[name].needs_log:
@@ -100,6 +120,29 @@ def test_rows_of_a_table_are_the_same_in_numpy_and_rarely_shared() -> None:
     np.testing.assert_array_equal(score_actions_numpy(weights, grid)[:, 0], rows)
     assert len(set(rows.tolist())) >= len(grid) - 2
     assert (hash_factors(5) % 2 == 1).all()
+
+
+def test_a_plan_is_the_same_for_every_seed_and_differs_by_cell() -> None:
+    planned = plan_probe()
+    assert planned.seeds.tolist() == [3, 4]
+    seen = jnp.zeros((9, planned.harness.n_features)).at[:, 0].set(jnp.linspace(-2.0, 2.0, 9))
+    decided = [
+        jax.vmap(lambda x, index=index: planned.policy(index)(jax.random.key(0), x))(seen).tolist()
+        for index in range(2)
+    ]
+    assert decided[0] == decided[1] == [0, 1, 2] * 3
+
+
+def test_what_cannot_be_planned_is_refused() -> None:
+    with pytest.raises(TrainingError, match="no exact solution"):
+        plan(HARNESS, HARNESS.domain.play.example(), [[1.0, 0.0, 0.0, 0.0]], [0])
+    with pytest.raises(TrainingError, match="does not pay for coverage"):
+        plan_probe((0.5, 0.0, 0.5, 0.0))
+    with pytest.raises(TrainingError, match="takes no steps"):
+        train_agents(
+            HARNESS, HARNESS.domain.play.example(), make_agent("plan", agent_config("plan")),
+            [[1.0, 0.0, 0.0, 0.0]], [0], 10,
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", AGENTS)

@@ -1,0 +1,166 @@
+"""What agents reach, domain by domain: the figures of `docs/explanation/what-agents-reach.md`.
+
+    python -m docs.quality_figures FOLDER   keep the report of a folder that was measured
+
+The folder is what `parity311 bench quality --folder FOLDER` leaves (hours on two cores; the second
+stage also runs on a machine where nothing is installed, see `benchmarks/quality_sweep.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / "docs" / "results" / "quality.json"
+NOT_MEASURED = "Not measured yet: run `parity311 bench quality --folder FOLDER`, then `python -m "
+NOT_MEASURED += "docs.quality_figures FOLDER`."
+CHANGEOVERS = {"0": "_0", "1/6": "", "1/3": "_1_3"}
+"""Share of a period lost by changing the board, and what the settings' names end with."""
+
+
+def show(figure: dict[str, float] | None, factor: float = 1.0, digits: int = 2) -> str:
+    """A figure with its interval; a dash where there is none."""
+    if figure is None:
+        return "–"
+    value, low, high = (factor * figure[name] for name in ("value", "lower", "upper"))
+    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def quality_block(kept: Path = KEPT) -> str:
+    """Verdicts, the elevator's table, and every agent beside the others."""
+    if not kept.exists():
+        return NOT_MEASURED
+    rows = json.loads(kept.read_text())["settings"]
+    tables = (verdict_table, lifetime_table, swap_table, changeover_table, agent_table)
+    parts = [write(rows) for write in tables]
+    return "\n\n".join(part for part in parts if part)
+
+
+def verdict_table(rows: list[dict[str, Any]]) -> str:
+    """One line a setting that is held against a bar."""
+    lines = [
+        "| setting | bar | best agent | share of the way, % | optimum of the estimate, % | gain on "
+        "today's rule, % | against the best rule | regret | verdict |",
+        "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for row in rows:
+        if not row["is_binding"]:
+            continue
+        cells = [
+            row["setting"],
+            row["says"],
+            ", ".join(sorted(set(row["best_agent"].values()))),
+            show(row["share_of_way"], 100.0, 1) if row["has_head_room"] else "no head-room",
+            show(row["share_of_way_of_estimated_optimum"], 100.0, 1),
+            show(row["gain_on_today"], 100.0),
+            f"{show(row['difference_to_best_rule'], digits=3)} ({row['best_rule']})",
+            f"{show(row['regret'], digits=3)} ({row['ceiling']})",
+            f"**{row['verdict']}**",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    most = max(rows, key=lambda row: len(row["cities"]))
+    fewer = [
+        f"{row['setting']} in {', '.join(str(seed) for seed in row['cities'])}"
+        for row in rows
+        if row["is_binding"] and row["cities"] != most["cities"]
+    ]
+    lines += [
+        "",
+        f"Preset small, cities {', '.join(str(seed) for seed in most['cities'])}"
+        + (f" ({'; '.join(fewer)})" if fewer else "")
+        + f", {most['agents_per_city']} agents in each, and at least "
+        f"{min(row['episodes_per_city'] for row in rows)} paired episodes that nothing was chosen "
+        "on. Rewards are published ones an episode; intervals are 95 % over agents and episodes.",
+    ]
+    return "\n".join(lines)
+
+
+def lifetime_table(rows: list[dict[str, Any]]) -> str:
+    """City by city: what is estimated of how long incidents last, and the share reached."""
+    lines = [
+        "| setting | city | incidents last, days: estimated | true | share of the way, % |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
+    for row in rows:
+        shares = row["share_by_city"] or {}
+        for seed, days in row["lifetime_days"].items():
+            if seed in shares:
+                lines.append(
+                    f"| {row['setting']} | {seed} | {days['estimated']:.0f} | {days['true']:.0f} | "
+                    f"{100.0 * shares[seed]:.0f} |"
+                )
+    return "\n".join(lines) if len(lines) > 2 else ""
+
+
+def swap_table(rows: list[dict[str, Any]]) -> str:
+    """What the estimate loses by each group of its numbers."""
+    shown = [row for row in rows if row["share_of_way_with_true"]]
+    if not shown:
+        return ""
+    lines = [
+        "| optimum of the estimate, share of the way, % | "
+        + " | ".join(row["setting"] for row in shown)
+        + " |",
+        "| --- |" + " ---: |" * len(shown),
+    ]
+    cells = [show(row["share_of_way_of_estimated_optimum"], 100.0, 1) for row in shown]
+    lines.append(f"| as estimated | {' | '.join(cells)} |")
+    for name in shown[0]["share_of_way_with_true"]:
+        cells = [show(row["share_of_way_with_true"].get(name), 100.0, 1) for row in shown]
+        lines.append(f"| with the truth about {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def changeover_table(rows: list[dict[str, Any]]) -> str:
+    """The elevator at three losses on the way: best agent and travel-aware index."""
+    by_name = {row["setting"]: row for row in rows}
+    lines = [
+        "| actions | lost on the way | best agent against BALANCED, % | travel-aware index, % |",
+        "| --- | --- | ---: | ---: |",
+    ]
+    for actions, stem in (("published four", "elevator"), ("extended", "elevator_extended")):
+        for lost, end in CHANGEOVERS.items():
+            row = by_name.get(stem + end)
+            if row is None:
+                continue
+            index = row["rules"]["index"]["gain_on_today"]
+            lines.append(
+                f"| {actions} | {lost} | {show(row['gain_on_today'], 100.0)} | "
+                f"{show(index, 100.0)} |"
+            )
+    return "\n".join(lines) if len(lines) > 2 else ""
+
+
+def agent_table(rows: list[dict[str, Any]]) -> str:
+    """Every recipe of every setting: `dqn` and `hdqn` have the paper's hyper-parameters."""
+    lines = [
+        "| setting | agent | gain on today's rule, % | share of the way, % |",
+        "| --- | --- | ---: | ---: |",
+    ]
+    for row in rows:
+        for name, agent in row["agents"].items():
+            lines.append(
+                f"| {row['setting']} | {name} | {show(agent['gain_on_today'], 100.0)} | "
+                f"{show(agent['share_of_way'], 100.0, 1)} |"
+            )
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    """Keep the report of a measured folder."""
+    from parity311.evaluation.quality_jobs import prepared_seeds
+    from parity311.evaluation.quality_report import report
+    from parity311.evaluation.quality_settings import SETTINGS
+
+    folder = Path(arguments[0])
+    found = report(folder, list(SETTINGS), prepared_seeds(folder))
+    KEPT.write_text(json.dumps(found, indent=1) + "\n")
+    print(quality_block())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

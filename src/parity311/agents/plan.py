@@ -1,0 +1,71 @@
+"""Planning: the process is learned from records, and the best policy in it is computed.
+
+Where a domain can be solved exactly, nothing is gained by trying actions in a simulator of the
+estimated process: value iteration finds its optimum. What such a policy still loses under the truth
+is what the estimate gets wrong. It has no network and nothing random, so all seeds are alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NoReturn
+
+import jax
+import jax.numpy as jnp
+
+from parity311.agents.base import Agent
+from parity311.errors import TrainingError
+from parity311.mdp.value_iteration import TablePolicy
+
+
+@dataclass(frozen=True)
+class PlanConfig:
+    """No hyper-parameters: everything it uses is in the estimated process."""
+
+
+@cache
+def make_plan(config: PlanConfig | None = None) -> Agent:
+    """Make the planner; `parity311.training.planning` does its work."""
+    return Agent(
+        name="plan",
+        init=_refuse,
+        explore=_refuse,
+        decide=_decide,
+        margin=_margin,
+        update=_refuse,
+        refresh=lambda state: state,
+        policy=lambda state: state,
+        rollout_length=1,
+        refresh_every=1,
+        config=config or PlanConfig(),
+    )
+
+
+def _refuse(*arguments: Any) -> NoReturn:
+    del arguments
+    raise TrainingError(
+        "Agent 'plan' computes its policy and takes no steps; use `parity311 train DOMAIN --agent "
+        "plan`, or choose dqn, cql, reinforce, hdqn or td for a sweep."
+    )
+
+
+def policy_arrays(policy: TablePolicy, n_actions: int) -> dict[str, jax.Array]:
+    """A computed policy as named arrays, without the agent axis."""
+    return {
+        "factors": policy.factors,
+        "strides": policy.strides,
+        "offset": policy.offset,
+        "cell_actions": policy.actions,
+        "n_actions": jnp.int32(n_actions),
+    }
+
+
+def _decide(policy: dict[str, jax.Array], key: jax.Array, observation: jax.Array) -> jax.Array:
+    names = ("factors", "strides", "offset", "cell_actions")
+    return TablePolicy(*(jnp.asarray(policy[name]) for name in names))(key, observation)
+
+
+def _margin(policy: dict[str, jax.Array], observation: jax.Array) -> jax.Array:
+    """1 where action 1 is the best, -1 elsewhere."""
+    return jnp.where(_decide(policy, jax.random.key(0), observation) == 1, 1.0, -1.0)

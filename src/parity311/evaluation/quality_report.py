@@ -1,0 +1,257 @@
+"""From the measured parts to one verdict a setting, every figure with its 95 % interval.
+
+Intervals come from a bootstrap that draws agents and episodes anew in every city, paired across
+policies. Cities are taken as given and shown one by one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from parity311.errors import InputError
+from parity311.evaluation.quality import BELIEVED, CEILING
+from parity311.evaluation.quality_jobs import IN_TRUTH, RULES, SWAPPED, params_path
+from parity311.evaluation.quality_settings import BARS, SETTINGS, Setting
+
+N_RESAMPLES = 1000
+LEVEL = 0.95
+TODAY = "balanced"
+
+
+class City(NamedTuple):
+    """What was measured of one setting in one city; rewards are (policies, episodes)."""
+
+    seed: int
+    rules: dict[str, np.ndarray]
+    """(episodes,) of each rule"""
+    agents: dict[str, np.ndarray]
+    """(agents, episodes) of each recipe"""
+    validation: dict[str, float]
+    """mean over agents of each recipe, in the estimated process"""
+    published: frozenset[str]
+    """recipes with the paper's hyper-parameters"""
+    ceiling: np.ndarray
+    """(episodes,)"""
+    ceiling_name: str
+    believed: np.ndarray
+    swapped: dict[str, np.ndarray]
+    """(episodes,) of the estimate's optimum with one group of params as they truly are"""
+    is_exact: bool
+
+    @property
+    def best(self) -> str:
+        """Of our recipes the one that does best on the validating episodes of the estimate.
+
+        The paper's stands beside them; it counts where there is no other.
+        """
+        names = [name for name in self.validation if name not in self.published]
+        return max(names or self.validation, key=lambda name: self.validation[name])
+
+
+def read_city(folder: Path, setting: Setting, city_seed: int) -> City | None:
+    """Parts of one city; None where one is missing."""
+    found = {}
+    for path in sorted((folder / "parts").glob(f"{setting.name}-{city_seed}-*.json")):
+        part = json.loads(path.read_text())
+        found[part["name"]] = part
+    wanted = {RULES, *(recipe.name for recipe in setting.recipes)}
+    if not wanted <= set(found):
+        return None
+    rules = {one["policy"]: np.array(one["rewards"]) for one in found[RULES]["policies"]}
+    agents = {
+        recipe.name: np.array([one["rewards"] for one in found[recipe.name]["policies"]])
+        for recipe in setting.recipes
+    }
+    validation = {
+        recipe.name: float(np.mean([one["validation"] for one in found[recipe.name]["policies"]]))
+        for recipe in setting.recipes
+    }
+    is_exact = bool(found[RULES]["is_exact"])
+    name, ceiling = CEILING, rules[CEILING]
+    if not is_exact:
+        name, ceiling = _best_known(found)
+    believed = rules.pop(BELIEVED)
+    for other in (CEILING, *setting.left_out):
+        rules.pop(other)
+    swaps = found.get(SWAPPED, {"policies": []})["policies"]
+    swapped = {one["policy"]: np.array(one["rewards"]) for one in swaps}
+    published = frozenset(recipe.name for recipe in setting.recipes if recipe.is_published)
+    return City(
+        city_seed,
+        rules,
+        agents,
+        validation,
+        published,
+        ceiling,
+        name,
+        believed,
+        swapped,
+        is_exact,
+    )
+
+
+def _best_known(found: dict[str, Any]) -> tuple[str, np.ndarray]:
+    """Of rules, searched rules and agents trained in the truth: the best in a trial apart."""
+    policies = [
+        (one["trial"], f"{part_name}: {one['policy']}", one["rewards"])
+        for part_name, part in found.items()
+        if part_name == RULES or part_name.startswith(IN_TRUTH)
+        for one in part["policies"]
+        if one["policy"] != BELIEVED
+    ]
+    _, name, rewards = max(policies)
+    return name, np.array(rewards)
+
+
+class Draws:
+    """Means over episodes and agents of every city, in the data and in every resample."""
+
+    def __init__(self, cities: Sequence[City]) -> None:
+        self.cities = cities
+        rng = np.random.default_rng(0)
+        self.episodes, self.agents = [], []
+        for city in cities:
+            n = len(city.ceiling)
+            drawn = rng.multinomial(n, np.full(n, 1 / n), size=N_RESAMPLES) / n
+            self.episodes.append(np.concatenate([np.full((1, n), 1 / n), drawn]))
+            m = len(city.agents[city.best])
+            drawn = rng.multinomial(m, np.full(m, 1 / m), size=N_RESAMPLES) / m
+            self.agents.append(np.concatenate([np.full((1, m), 1 / m), drawn]))
+
+    def rule(self, of: Any) -> np.ndarray:
+        """Mean over cities (1 + B,) of rewards (episodes,) that `of(city)` gives."""
+        each = [w @ of(city) for city, w in zip(self.cities, self.episodes, strict=True)]
+        return np.mean(each, axis=0)
+
+    def agent(self, of: Any) -> np.ndarray:
+        """Mean over cities (1 + B,) of rewards (agents, episodes) that `of(city)` gives."""
+        each = [
+            np.einsum("ba,ae,be->b", a, of(city), e)
+            for city, a, e in zip(self.cities, self.agents, self.episodes, strict=True)
+        ]
+        return np.mean(each, axis=0)
+
+
+def figure(samples: np.ndarray) -> dict[str, float]:
+    """Value and interval from the statistic in the data and in every resample, (1 + B,)."""
+    low, high = np.quantile(samples[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return {"value": float(samples[0]), "lower": float(low), "upper": float(high)}
+
+
+def report_setting(folder: Path, setting: Setting, seeds: Sequence[int]) -> dict[str, Any] | None:
+    """Everything that is said of one setting; None where no city is whole."""
+    found = [read_city(folder, setting, seed) for seed in seeds]
+    cities = [city for city in found if city is not None]
+    if not cities:
+        return None
+    first = cities[0]
+    record = {
+        "setting": setting.name,
+        "domain": setting.domain,
+        "bar": setting.bar,
+        "says": BARS[setting.bar].says,
+        "is_binding": setting.is_binding,
+        "cities": [city.seed for city in cities],
+        "agents_per_city": len(first.agents[first.best]),
+        "episodes_per_city": len(first.ceiling),
+        "best_agent": {city.seed: city.best for city in cities},
+        "ceiling": "exact" if first.is_exact else "best known",
+        "ceiling_policy": {city.seed: city.ceiling_name for city in cities},
+        "lifetime_days": read_lifetimes(folder, setting, seeds),
+        **_figures(Draws(cities), cities),
+    }
+    return record | {"verdict": BARS[setting.bar].judge(record)}
+
+
+def read_lifetimes(
+    folder: Path, setting: Setting, seeds: Sequence[int]
+) -> dict[int, dict[str, float]]:
+    """Mean days until an incident ends by itself, estimated and true, by city.
+
+    Empty where a process has no such number: it is what estimates get wrong most.
+    """
+    from safetensors.numpy import load_file
+
+    found: dict[int, dict[str, float]] = {}
+    for seed in seeds:
+        for kind in ("estimated", "true"):
+            path = params_path(folder, setting.domain, setting.regime, seed, kind)
+            arrays = load_file(path) if path.exists() else {}
+            for name in (".lifetime_days", ".stream.lifetime_days"):
+                if name in arrays:
+                    found.setdefault(seed, {})[kind] = round(float(arrays[name]), 1)
+    return found
+
+
+def _figures(draws: Draws, cities: Sequence[City]) -> dict[str, Any]:
+    """Every figure of a setting, over all its cities."""
+    today = draws.rule(lambda city: city.rules[TODAY])
+    best = draws.agent(lambda city: city.agents[city.best])
+    ceiling = draws.rule(lambda city: city.ceiling)
+    believed = draws.rule(lambda city: city.believed)
+    rules = {n: draws.rule(lambda city, n=n: city.rules[n]) for n in cities[0].rules}
+    agents = {n: draws.agent(lambda city, n=n: city.agents[n]) for n in cities[0].agents}
+    swapped = {
+        n: draws.rule(lambda city, n=n: city.swapped[n])
+        for n in cities[0].swapped
+        if all(n in city.swapped for city in cities)
+    }
+    room = ceiling - today
+    has_room = bool(room[0] > 2.0 * room[1:].std(ddof=1))
+    top_rule = max(rules, key=lambda name: rules[name][0])
+
+    def gain(samples: np.ndarray) -> dict[str, float]:
+        return figure((samples - today) / np.abs(today))
+
+    def share(samples: np.ndarray) -> dict[str, float] | None:
+        return figure((samples - today) / room) if has_room else None
+
+    return {
+        "today": figure(today),
+        "head_room": figure(room),
+        "has_head_room": has_room,
+        "share_of_way": share(best),
+        "share_of_way_of_estimated_optimum": share(believed),
+        "share_by_city": {city.seed: _share(city) for city in cities} if has_room else None,
+        "regret": figure(ceiling - best),
+        "estimation_loss": figure(ceiling - believed),
+        "agent_loss": figure(believed - best),
+        "share_of_way_with_true": {name: share(x) for name, x in swapped.items()},
+        "gain_on_today": gain(best),
+        "difference_to_today": figure(best - today),
+        "difference_to_random": figure(best - rules["random"]),
+        "best_rule": top_rule,
+        "difference_to_best_rule": figure(best - rules[top_rule]),
+        "rules": {
+            name: {"reward": float(x[0]), "gain_on_today": gain(x), "share_of_way": share(x)}
+            for name, x in rules.items()
+        },
+        "agents": {
+            name: {
+                "reward": float(x[0]),
+                "gain_on_today": gain(x),
+                "share_of_way": share(x),
+                "validation": float(np.mean([city.validation[name] for city in cities])),
+            }
+            for name, x in agents.items()
+        },
+    }
+
+
+def _share(city: City) -> float:
+    today = city.rules[TODAY].mean()
+    return float((city.agents[city.best].mean() - today) / (city.ceiling.mean() - today))
+
+
+def report(folder: Path, settings: Sequence[str], seeds: Sequence[int]) -> dict[str, Any]:
+    """All settings that were measured."""
+    found = [report_setting(folder, SETTINGS[name], seeds) for name in settings]
+    rows = [row for row in found if row is not None]
+    if not rows:
+        raise InputError(f"{folder} holds no measured parts of {', '.join(settings)}.")
+    return {"settings": rows}
