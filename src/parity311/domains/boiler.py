@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from parity311.city.process import Delay, FilingProcess
-from parity311.city.profiles import DOB_WEEKDAY_SLOTS
+from parity311.city.profiles import DOB_WEEKDAY_SLOTS, by_year
 from parity311.errors import EstimationError, unknown_name
 from parity311.mdp import heuristics, rules, scores
 from parity311.mdp.contract import (
@@ -36,33 +36,16 @@ from parity311.mdp.contract import (
 from parity311.mdp.harness import Harness
 from parity311.records.store import Records, open_records
 
+_DEFECT_AFTER_YEARS = {
+    1: 0.457, 2: 0.215, 3: 0.140, 4: 0.119, 5: 0.103, 7: 0.078, 10: 0.068, 15: 0.060, 20: 0.056,
+}  # fmt: skip
+
 PROCESS = FilingProcess(
     slug="boiler",
     agency="DOB",
     first_year=2017,
-    filings={
-        2017: 88_798,
-        2018: 85_329,
-        2019: 92_990,
-        2020: 92_990,
-        2021: 92_990,
-        2022: 92_990,
-        2023: 92_990,
-        2024: 92_990,
-        2025: 92_990,
-        2026: 92_990,
-    },
-    defect_after_years={
-        1: 0.457,
-        2: 0.215,
-        3: 0.140,
-        4: 0.119,
-        5: 0.103,
-        7: 0.078,
-        10: 0.068,
-        15: 0.060,
-        20: 0.056,
-    },
+    filings=by_year(2017, 88_798, 85_329, *[92_990] * 8),
+    defect_after_years=_DEFECT_AFTER_YEARS,
     defect_share=0.08,
     memory_years=20,
     neglect_sd=0.35,

@@ -37,6 +37,7 @@ from parity311.city.profiles import (
     HPD_CODES,
     HPD_WEEKDAY_SLOTS,
     WEEKDAY_SHARES,
+    by_year,
 )
 from parity311.mdp import casebook, heuristics, scores
 from parity311.mdp import office as desk
@@ -75,10 +76,10 @@ PROCESS = ComplaintProcess(
                  needs_heating=True),
     ),
     volume=Volume(
-        complaints={
-            2017: 210_757, 2018: 223_109, 2019: 209_225, 2020: 164_990, 2021: 199_547,
-            2022: 264_380, 2023: 288_000, 2024: 312_000, 2025: 335_000, 2026: 359_000,
-        },
+        complaints=by_year(
+            2017, 210_757, 223_109, 209_225, 164_990, 199_547,
+            264_380, 288_000, 312_000, 335_000, 359_000
+        ),
         complaints_per_incident=0.845,
         month_shares=(
             0.200, 0.150, 0.095, 0.055, 0.031, 0.024,

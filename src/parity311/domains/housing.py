@@ -32,6 +32,7 @@ from parity311.city.profiles import (
     HPD_CODES,
     HPD_WEEKDAY_SLOTS,
     WEEKDAY_SHARES,
+    by_year,
 )
 from parity311.mdp import backlog as line
 from parity311.mdp import backlog_estimate, backlog_rules
@@ -79,6 +80,13 @@ _CATEGORIES = (
     Category("OUTSIDE BUILDING", "outside", 0.00206, -0.3, 0.472, 0.3811, 0.01, 0.01,
              lifetime_factor=1.667, rate_factor=0.6, lead=Delay(9, 1.0)),
 )
+_COMPLAINTS = (
+    2017, 351_581, 381_814, 238_527, 249_512, 252_700,
+    275_000, 295_000, 310_000, 325_000, 335_000,
+)  # from the first year on
+_MONTH_SHARES = (
+    0.088, 0.080, 0.085, 0.079, 0.082, 0.082, 0.086, 0.088, 0.084, 0.086, 0.080, 0.080,
+)
 # fmt: on
 
 PROCESS = ComplaintProcess(
@@ -86,33 +94,9 @@ PROCESS = ComplaintProcess(
     agency="HPD",
     categories=_CATEGORIES,
     volume=Volume(
-        complaints={
-            2017: 351_581,
-            2018: 381_814,
-            2019: 238_527,
-            2020: 249_512,
-            2021: 252_700,
-            2022: 275_000,
-            2023: 295_000,
-            2024: 310_000,
-            2025: 325_000,
-            2026: 335_000,
-        },
+        complaints=by_year(*_COMPLAINTS),
         complaints_per_incident=0.50,
-        month_shares=(
-            0.088,
-            0.080,
-            0.085,
-            0.079,
-            0.082,
-            0.082,
-            0.086,
-            0.088,
-            0.084,
-            0.086,
-            0.080,
-            0.080,
-        ),
+        month_shares=_MONTH_SHARES,
     ),
     places=Places(
         exposure_power=0.75,

@@ -14,26 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from parity311.city.process import (
-    Category,
-    ComplaintProcess,
-    Delay,
-    Flag,
-    Hazard,
-    Places,
-    Reporting,
-    Service,
-    Volume,
-)
+from parity311.city.process import Category, Delay, Flag, Places
 from parity311.city.profiles import (
-    BOROUGH_NO_ACCESS,
-    DOB_CODES,
-    DOB_MONTH_FACTORS_2020,
-    DOB_MONTH_SHARES,
-    DOB_SOURCES,
-    DOB_WEEKDAY_SHARES,
-    DOB_WEEKDAY_SLOTS,
-    HOUR_SHARES,
+    by_year,
+    dob_hazard,
+    dob_process,
+    dob_reporting,
+    dob_service,
 )
 from parity311.errors import InputError
 from parity311.mdp import backlog as line
@@ -65,27 +52,11 @@ _CATEGORIES = (
 )
 # fmt: on
 
-PROCESS = ComplaintProcess(
+PROCESS = dob_process(
     slug="scaffold",
-    agency="DOB",
     categories=_CATEGORIES,
-    volume=Volume(
-        complaints={
-            2017: 3_900,
-            2018: 3_900,
-            2019: 4_000,
-            2020: 3_500,
-            2021: 3_700,
-            2022: 3_800,
-            2023: 4_000,
-            2024: 3_800,
-            2025: 3_700,
-            2026: 3_800,
-        },
-        complaints_per_incident=0.477,
-        month_shares=DOB_MONTH_SHARES,
-        month_factors_2020=DOB_MONTH_FACTORS_2020,
-    ),
+    complaints=by_year(2017, 3_900, 3_900, 4_000, 3_500, 3_700, 3_800, 4_000, 3_800, 3_700, 3_800),
+    complaints_per_incident=0.477,
     places=Places(
         exposure_power=0.55,
         exposure_offset=-1.0,
@@ -94,38 +65,14 @@ PROCESS = ComplaintProcess(
         building_sd=1.2,
         year_sd=0.7,
     ),
-    hazard=Hazard(
-        lifetime_days=60.0,
-        code_shares=(0.12, 0.55, 0.25, 0.08),
-        code_noise_sd=0.5,
-        hazard_slope=1.2,
-        neglect_slope=0.5,
-    ),
-    reporting=Reporting(
-        rate_per_day=0.0125,
-        units_power=0.05,
-        reference_units=5.0,
-        zero_inflation=0.8,
-        hour_shares=HOUR_SHARES,
-        weekday_shares=DOB_WEEKDAY_SHARES,
-    ),
-    service=Service(
-        visits_per_complaint=1.05,
-        weekday_slots=DOB_WEEKDAY_SLOTS,
-        leads=(Delay(0.3, 0.8), Delay(1.2, 1.3), Delay(2.4, 1.3), Delay(4.0, 1.3)),
-        closing=Delay(0.5, 1.0),
-        intake=Delay(0.6, 1.5),
-        retry=Delay(12.0, 0.8),
-        borough_no_access=BOROUGH_NO_ACCESS,
-        units_no_access=-0.05,
-        renter_no_access=-0.10,
-        foreign_no_access=0.20,
-        no_access_2020=0.15,
-        codes=DOB_CODES,
+    hazard=dob_hazard(60.0, (0.12, 0.55, 0.25, 0.08)),
+    reporting=dob_reporting(0.0125, 0.8),
+    service=dob_service(
+        1.05,
+        (Delay(0.3, 0.8), Delay(1.2, 1.3), Delay(2.4, 1.3), Delay(4.0, 1.3)),
     ),
     flags=(Flag("is_over_sidewalk", 0.70, 0.7), Flag("has_fallen_debris", 0.10, 1.2)),
-    sources=DOB_SOURCES
-    | {
+    sources={
         "volume": "code 23: 22,308 in 77 months (michaelzoorob/dob-complaints-analysis, 783,289 "
         "complaints of 2020-01 to 2026-05); the three other codes assumed at a tenth of it; "
         "years in proportion to DOB totals",
