@@ -17,26 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.lax import optimization_barrier as settle
 
-from parity311.city.process import (
-    Category,
-    ComplaintProcess,
-    Delay,
-    Flag,
-    Hazard,
-    Places,
-    Reporting,
-    Service,
-    Volume,
-)
+from parity311.city.process import Category, Delay, Flag, Places
 from parity311.city.profiles import (
-    BOROUGH_NO_ACCESS,
-    DOB_CODES,
-    DOB_MONTH_FACTORS_2020,
-    DOB_MONTH_SHARES,
-    DOB_SOURCES,
-    DOB_WEEKDAY_SHARES,
-    DOB_WEEKDAY_SLOTS,
-    HOUR_SHARES,
+    by_year,
+    dob_hazard,
+    dob_process,
+    dob_reporting,
+    dob_service,
 )
 from parity311.mdp import backlog as line
 from parity311.mdp import backlog_estimate
@@ -72,27 +59,13 @@ _CATEGORIES = (
 )
 # fmt: on
 
-PROCESS = ComplaintProcess(
+PROCESS = dob_process(
     slug="elevator",
-    agency="DOB",
     categories=_CATEGORIES,
-    volume=Volume(
-        complaints={
-            2017: 13_212,
-            2018: 15_067,
-            2019: 14_491,
-            2020: 14_000,
-            2021: 14_900,
-            2022: 16_200,
-            2023: 17_900,
-            2024: 19_500,
-            2025: 21_098,
-            2026: 25_000,
-        },
-        complaints_per_incident=0.716,
-        month_shares=DOB_MONTH_SHARES,
-        month_factors_2020=DOB_MONTH_FACTORS_2020,
+    complaints=by_year(
+        2017, 13_212, 15_067, 14_491, 14_000, 14_900, 16_200, 17_900, 19_500, 21_098, 25_000
     ),
+    complaints_per_incident=0.716,
     places=Places(
         exposure="elevators",
         exposure_power=0.8,
@@ -101,38 +74,18 @@ PROCESS = ComplaintProcess(
         year_sd=0.4,
         slopes={"median_income": -0.15},
     ),
-    hazard=Hazard(
-        lifetime_days=120.0,
-        code_shares=(0.06, 0.30, 0.49, 0.15),
-        code_noise_sd=0.5,
-        hazard_slope=1.1,
-        neglect_slope=0.5,
-    ),
-    reporting=Reporting(
-        rate_per_day=0.0110,
-        units_power=0.10,
-        reference_units=80.0,
-        zero_inflation=0.1,
-        hour_shares=HOUR_SHARES,
-        weekday_shares=DOB_WEEKDAY_SHARES,
-    ),
-    service=Service(
-        visits_per_complaint=0.80,
-        weekday_slots=DOB_WEEKDAY_SLOTS,
-        leads=(Delay(0.3, 0.8), Delay(2.4, 1.65), Delay(5.5, 1.75), Delay(8.0, 1.75)),
-        closing=Delay(0.5, 1.0),
+    hazard=dob_hazard(120.0, (0.06, 0.30, 0.49, 0.15), hazard_slope=1.1),
+    reporting=dob_reporting(0.0110, 0.1, units_power=0.10, reference_units=80.0),
+    service=dob_service(
+        0.80,
+        (Delay(0.3, 0.8), Delay(2.4, 1.65), Delay(5.5, 1.75), Delay(8.0, 1.75)),
         intake=Delay(1.0, 1.5),
         retry=Delay(10.0, 0.6),
-        borough_no_access=BOROUGH_NO_ACCESS,
+        doors={},
         writing=0.95,
-        codes=DOB_CODES,
     ),
-    flags=(
-        Flag("is_entrapment", 0.06, 1.2),
-        Flag("has_no_other_device", 0.50, 0.5),
-    ),
-    sources=DOB_SOURCES
-    | {
+    flags=(Flag("is_entrapment", 0.06, 1.2), Flag("has_no_other_device", 0.50, 0.5)),
+    sources={
         "volume": "DOB elevator complaints: 103,598 in 2020-2025 (the paper); years apportioned "
         "on 311 counts of 2017-2021 and 25.6 thousand in the twelve months to October 2026",
         "service.leads": "fitted so that closing days come out at 0.7, 5.3, 19.1, 105 (quartiles "
@@ -318,7 +271,7 @@ def transition(
         reward=scale_reward(stepped.service.closed.sum(axis=0) @ saving, hours, UNITS),
         terminated=jnp.zeros((), bool),
         credit=stepped.correct,
-        tally=count_step(stepped, published, hours),
+        tally=count_step(stepped, published, hours)._replace(measures=jnp.stack([late, severe])),
     )
 
 
@@ -534,6 +487,7 @@ DOMAIN = Domain(
     default_observation_set="extended",
     geographic_features=TAIL_NAMES + RATE_NAMES,
     outcome_names=line.OUTCOME_NAMES,
+    measure_names=("open_over_30_days", "severity_weighted_backlog"),
     max_steps=SHAPE.max_steps,
     protocol=Protocol(
         split="train 2020-2024, test 2025; support-constrained backtest (support_min_count = 1)",

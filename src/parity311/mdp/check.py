@@ -75,6 +75,7 @@ def check_shapes(domain: Domain, params: Any) -> list[str]:
         ("terminated", moved.terminated, (), jnp.bool_),
         ("credit", moved.credit, (N_STRATA,), jnp.float32),
         ("outcomes", moved.tally.outcomes, (len(domain.outcome_names),), jnp.float32),
+        ("measures", moved.tally.measures, (len(domain.measure_names),), jnp.float32),
         ("hours", moved.tally.hours, (), jnp.float32),
     ]
     by_stratum = ("correct", "counted", "actionable", "incidents", "reported_actionable")

@@ -200,6 +200,10 @@ BROKEN: dict[str, tuple[Callable[[], Domain], str]] = {
         ),
         "observation is",
     ),
+    "measures less than it names": (
+        lambda: replace(make_domain(), measure_names=("level",)),
+        "measures is",
+    ),
     "set names what is not observed": (
         lambda: replace(make_domain(), observation_sets={"published": ("levle",)}),
         "not observed",
