@@ -138,7 +138,7 @@ def initial_state(key: jax.Array, params: Params) -> State:
     chance = jax.random.uniform(key, (2 + N_DEPOTS,))
     backlog, _ = line.start(params.backlog, chance[0])
     depot = (chance[1] * N_DEPOTS).astype(jnp.int32)
-    trail = jnp.full((2, N_DEPOTS), 1.0 / N_DEPOTS)
+    trail = jnp.full((2, N_DEPOTS), 1.0 / N_DEPOTS, jnp.float32)
     return settle(State(backlog, depot, 0.5 + 0.5 * chance[2:], trail))
 
 

@@ -175,6 +175,9 @@ class Params(NamedTuple):
     """() cases waiting at a typical start: the unit of what is observed"""
     start_seen: jax.Array
     """(S, n_names) what is seen of each start"""
+    saving: jax.Array
+    """(1 + steps, 64) points of A30 + 2 S to the end of the episode that closing a case saves, by
+    steps taken: kept, because an order compares every cell with every other"""
 
 
 class State(NamedTuple):
@@ -208,9 +211,17 @@ def canvasses(state: State, action: jax.Array) -> jax.Array:
 
 def saving_of_visits(params: Params, n_steps: jax.Array) -> jax.Array:
     """Points of A30 + 2 S to the end of the episode that closing a case saves, (64,)."""
-    ahead, late = line.steps_ahead(params.backlog, n_steps, SHAPE)
+    return params.saving[n_steps]
+
+
+def savings_by_step(backlog: line.BacklogParams) -> jax.Array:
+    """The same for every number of steps taken, (1 + steps, 64)."""
+    ahead, late = jax.vmap(lambda n_steps: line.steps_ahead(backlog, n_steps, SHAPE))(
+        jnp.arange(SHAPE.max_steps + 1)
+    )
     weights = jnp.asarray(SEVERITY_WEIGHTS, jnp.float32)[:, None]
-    return (2.0 * weights * ahead + late).reshape(-1)
+    saved = 2.0 * weights * ahead[:, None] + late[:, None]
+    return saved.reshape(SHAPE.max_steps + 1, -1)
 
 
 def worth_by_mode(params: Params, saving: jax.Array) -> dict[str, jax.Array]:
@@ -261,7 +272,7 @@ def transition(
     looked = jnp.where(canvasses(state, action), params.visits[1], 0.0)
     canvassed = (jnp.arange(len(BOARDS)) == dearest, looked)
     stepped = pass_step(params.backlog, before, sent.visited, draws, SHAPE, canvassed)
-    hours = jnp.where(action == _OF["NO_DISPATCH"], 0.0, 4.0 * n_on_duty(before.slot))
+    hours = jnp.float32(4.0) * n_on_duty(before.slot) * (action != _OF["NO_DISPATCH"])
     late, severe = measure(stepped.backlog)
     published = scale_reward(-(late + 2.0 * severe), hours, UNITS)
     seen = look_at(params, stepped.backlog)
@@ -387,9 +398,7 @@ CREW_STEPS_A_WEEK = 5 * 2 * N_CREWS + (42 - 10) * NIGHT_CREWS
 @jax.jit
 def look_at_starts(params: Params) -> jax.Array:
     """What is seen of each start, (S, n_names)."""
-    n_starts = params.backlog.start_slot.shape[0]
-    moments = (jnp.arange(n_starts) + 0.5) / n_starts
-    return jax.vmap(lambda chance: look_at(params, line.start(params.backlog, chance)[0]))(moments)
+    return jax.vmap(lambda start: look_at(params, start))(line.all_starts(params.backlog))
 
 
 def make_params(
@@ -403,6 +412,7 @@ def make_params(
         visits=jnp.asarray([staying, staying * (1.0 - changeover_lost)], jnp.float32),
         typical=jnp.float32(max(waiting, 1.0)),
         start_seen=jnp.zeros(0),
+        saving=savings_by_step(backlog),
     )
     return params._replace(start_seen=look_at_starts(params))
 

@@ -224,6 +224,8 @@ class Params(NamedTuple):
     """() mean over the week"""
     typical: jax.Array
     """() cases waiting at a typical start: the unit of what is observed"""
+    start_seen: jax.Array
+    """(S, n_names) what is seen of each start"""
 
 
 class Trail(NamedTuple):
@@ -240,18 +242,24 @@ class Trail(NamedTuple):
 
 
 class State(NamedTuple):
-    """The backlog and the trail of the last hours."""
+    """The backlog, the trail of the last hours, and what a policy sees of them."""
 
     backlog: line.Backlog
     trail: Trail
+    seen: jax.Array
+    """(n_names,) kept, because a step's observation is read more often than it changes"""
 
 
 def initial_state(key: jax.Array, params: Params) -> State:
     """A recorded backlog after average hours."""
-    backlog, _ = line.start(params.backlog, jax.random.uniform(key))
+    backlog, row = line.start(params.backlog, jax.random.uniform(key))
+    return settle(State(backlog, average_trail(params), params.start_seen[row]))
+
+
+def average_trail(params: Params) -> Trail:
+    """The trail of hours that all brought as much as usual."""
     usual = params.backlog.cases_per_day.sum() / 24.0
-    trail = Trail(jnp.full(24, usual), usual, jnp.float32(0.0), jnp.float32(7.0))
-    return settle(State(backlog, trail))
+    return Trail(jnp.full(24, usual), usual, jnp.float32(0.0), jnp.float32(7.0))
 
 
 def choose_visits(
@@ -290,8 +298,9 @@ def transition(
     stepped = pass_step(params.backlog, before, visited, draws, SHAPE, (here, looked))
     hours = stepped.visits.sum()
     published = _scale(-burden_of(params, stepped.backlog), hours)
+    trail = follow(state.trail, stepped)
     return Transition(
-        state=State(stepped.backlog, follow(state.trail, stepped)),
+        state=State(stepped.backlog, trail, look_at(params, stepped.backlog, trail)),
         reward=_scale(saved_by(params, before, stepped), hours),
         terminated=jnp.zeros((), bool),
         credit=stepped.correct,
@@ -353,8 +362,13 @@ OBSERVATION_NAMES = BACKLOG_NAMES + TRAIL_NAMES + URGENT_NAMES + SAVING_NAMES + 
 
 
 def observe(params: Params, state: State) -> jax.Array:
+    """What is seen of the backlog and the trail."""
+    del params
+    return state.seen
+
+
+def look_at(params: Params, backlog: line.Backlog, trail: Trail) -> jax.Array:
     """Backlog by category, the trail and the calendar; then codes A and B, and savings."""
-    backlog, trail = settle(state)
     cells = backlog.waiting.reshape(N_CATEGORIES, N_STRATA, -1).sum(axis=1)
     cells = settle(cells)
     usual = params.backlog.cases_per_day.sum() / 24.0
@@ -397,12 +411,19 @@ def forecast_savings(params: Params, backlog: line.Backlog, cells: jax.Array) ->
     chance = params.backlog.chance.reshape(N_CATEGORIES, N_STRATA, line.N_CODES).mean(axis=1)
     access = params.backlog.access.reshape(N_CATEGORIES, N_STRATA).mean(axis=1)
     likely = (chance * weights * access[:, None])[:, :, None] * params.backlog.there
-    kept = likely.reshape(N_CATEGORIES, -1) * life / RETENTION_UNIT * DOMAIN.preference[3]
+    likely = likely.reshape(N_CATEGORIES, -1)
     n_visits = params.visits_per_hour * CAPACITY_WEEK.max()
     taken = jnp.clip(
         n_visits - cells @ line.comes_first(jnp.asarray(SHAPE.code_then_age)), 0.0, cells
     )
-    saved = (taken * (speed + kept)).sum(axis=1)
+    # Products row by row, as one operation: as a sum it would compute `likely` for every office.
+    kept = (
+        jax.lax.dot_general(taken, likely, (((1,), (1,)), ((0,), (0,))))
+        * life
+        / RETENTION_UNIT
+        * DOMAIN.preference[3]
+    )
+    saved = taken @ speed + kept
     return saved / jnp.maximum(saved.max(), 1e-6)
 
 
@@ -461,7 +482,16 @@ def candidates(params: Params, harness: Harness) -> list[Policy]:
 def make_params(backlog: line.BacklogParams, visits_per_day: float) -> Params:
     """Params with so many visits a day."""
     waiting = np.asarray(backlog.start_waiting).sum(axis=(1, 2)).mean()
-    return Params(backlog, jnp.float32(visits_per_day / 24.0), jnp.float32(max(waiting, 1.0)))
+    typical = jnp.float32(max(waiting, 1.0))
+    params = Params(backlog, jnp.float32(visits_per_day / 24.0), typical, jnp.zeros(0))
+    return params._replace(start_seen=look_at_starts(params))
+
+
+@jax.jit
+def look_at_starts(params: Params) -> jax.Array:
+    """What is seen of each start, (S, n_names)."""
+    trail = average_trail(params)
+    return jax.vmap(lambda start: look_at(params, start, trail))(line.all_starts(params.backlog))
 
 
 def example() -> Params:

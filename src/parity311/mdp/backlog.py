@@ -150,6 +150,13 @@ def start(params: BacklogParams, chance: jax.Array) -> tuple[Backlog, jax.Array]
     ), row
 
 
+def all_starts(params: BacklogParams) -> Backlog:
+    """Every recorded backlog, with a leading axis (S,)."""
+    n_starts = params.start_slot.shape[0]
+    middles = (jnp.arange(n_starts) + 0.5) / n_starts
+    return jax.vmap(lambda chance: start(params, chance)[0])(middles)
+
+
 def poisson(chance: jax.Array, mean: jax.Array, largest: int) -> jax.Array:
     """Poisson numbers from uniform ones of any shape, cut off at `largest`."""
     term = jnp.exp(-mean)

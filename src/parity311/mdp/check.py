@@ -90,6 +90,9 @@ def check_shapes(domain: Domain, params: Any) -> list[str]:
     after = jax.tree.map(lambda x: (x.shape, x.dtype), moved.state)
     if before != after:
         problems.append("a step changes the shape or type of the state")
+    # A type that gives way to others is another type after the step: all would compile twice.
+    if any(x.weak_type for x in jax.tree.leaves((state, moved.state))):
+        problems.append("the state has numbers without a type of their own: name it, float32")
     return problems
 
 
