@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,15 +27,14 @@ from parity311.city.profiles import (
 )
 from parity311.mdp import backlog as line
 from parity311.mdp import backlog_estimate, backlog_rules
+from parity311.mdp.backlog_dynamics import backlog_dynamics, true_params
 from parity311.mdp.backlog_params import example_backlog
 from parity311.mdp.backlog_records import addresses_by_place
 from parity311.mdp.backlog_rules import linear_choice, play_action
 from parity311.mdp.backlog_step import count_step, draw_step, pass_step, scale_reward, weigh_cases
 from parity311.mdp.contract import (
-    NOBODY,
     Action,
     Domain,
-    Dynamics,
     Policy,
     Protocol,
     Transition,
@@ -345,19 +344,12 @@ def layout_of(records: Records) -> backlog_estimate.Layout:
     )
 
 
-def estimate(records: Records, calibration: Any, date_to: date) -> Params:
-    """The boroughs as the agency could know them before `date_to`."""
-    layout = layout_of(records)
-    return make_params(*backlog_estimate.estimate_backlog(records, calibration, date_to, layout))
-
-
 def truth(city: str | Path, date_from: date) -> Params:
     """The boroughs as they really were from `date_from` on; only a synthetic city knows."""
     from parity311.records.truth import open_truth
 
     records, happened = open_records(city), open_truth(city)
-    layout = layout_of(records)
-    return make_params(*backlog_estimate.true_backlog(records, happened, date_from, layout))
+    return true_params(records, happened, date_from, layout_of, make_params)
 
 
 DOMAIN = Domain(
@@ -405,18 +397,16 @@ DOMAIN = Domain(
         "expert": make_choice("new_address_rate", 1.0),
         "dual_threshold": make_dual,
     },
-    dynamics=Dynamics(
+    dynamics=backlog_dynamics(
+        SHAPE,
+        layout_of=layout_of,
+        make_params=make_params,
         params_type=Params,
         initial_state=initial_state,
         transition=transition,
         observe=observe,
-        current_stratum=lambda params, state: jnp.int32(NOBODY),
-        need_per_step=lambda params: line.need_by_stratum(params.backlog) / SHAPE.steps_per_day,
-        steps_per_day=lambda params: jnp.float32(SHAPE.steps_per_day),
         example=example,
-        estimate=estimate,
         truth=truth,
-        n_waiting=lambda state: state.backlog.waiting.sum(),
         # Each address it is sent to can bring at most one find beside it.
         capacity_per_step=lambda params: 2.0 * jnp.ceil(params.addresses_per_flight),
         candidates=candidates,

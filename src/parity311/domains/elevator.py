@@ -28,6 +28,7 @@ from parity311.city.profiles import (
 from parity311.mdp import backlog as line
 from parity311.mdp import backlog_estimate
 from parity311.mdp.backlog_crews import Orders, send_crews
+from parity311.mdp.backlog_dynamics import backlog_dynamics, true_params
 from parity311.mdp.backlog_params import example_backlog
 from parity311.mdp.backlog_records import addresses_by_place
 from parity311.mdp.backlog_rules import (
@@ -39,7 +40,7 @@ from parity311.mdp.backlog_rules import (
     play_at_random,
 )
 from parity311.mdp.backlog_step import count_step, draw_step, pass_step, scale_reward
-from parity311.mdp.contract import NOBODY, Action, Domain, Dynamics, Policy, Protocol, Transition
+from parity311.mdp.contract import Action, Domain, Policy, Protocol, Transition
 from parity311.mdp.harness import Harness
 from parity311.records.store import Records, open_records
 
@@ -417,6 +418,11 @@ def make_params(
     return params._replace(start_seen=look_at_starts(params))
 
 
+def params_from(backlog: line.BacklogParams, visits_per_day: float) -> Params:
+    """Params with so many visits a day."""
+    return make_params(backlog, 7.0 * visits_per_day)
+
+
 def example(changeover_lost: float = CHANGEOVER_LOST) -> Params:
     """The prototype's office: 17,266 cases a year, 2,080 open over thirty days at the start.
 
@@ -458,21 +464,12 @@ def layout_of(records: Records) -> backlog_estimate.Layout:
     return backlog_estimate.Layout("elevator", len(BOARDS), place_of, SHAPE, n_addresses, life)
 
 
-def estimate(records: Records, calibration: Any, date_to: date) -> Params:
-    """The boards as the agency could know them before `date_to`."""
-    layout = layout_of(records)
-    backlog, visits = backlog_estimate.estimate_backlog(records, calibration, date_to, layout)
-    return make_params(backlog, 7.0 * visits)
-
-
 def truth(city: str | Path, date_from: date) -> Params:
     """The boards as they really were from `date_from` on; only a synthetic city knows."""
     from parity311.records.truth import open_truth
 
     records, happened = open_records(city), open_truth(city)
-    layout = layout_of(records)
-    backlog, visits = backlog_estimate.true_backlog(records, happened, date_from, layout)
-    return make_params(backlog, 7.0 * visits)
+    return true_params(records, happened, date_from, layout_of, params_from)
 
 
 DOMAIN = Domain(
@@ -535,18 +532,16 @@ DOMAIN = Domain(
         "dual_threshold": play_action("COVERAGE_PRICED", "BALANCED"),
         "canvass": play_action("CANVASS", "BALANCED"),
     },
-    dynamics=Dynamics(
+    dynamics=backlog_dynamics(
+        SHAPE,
+        layout_of=layout_of,
+        make_params=params_from,
         params_type=Params,
         initial_state=initial_state,
         transition=transition,
         observe=observe,
-        current_stratum=lambda params, state: jnp.int32(NOBODY),
-        need_per_step=lambda params: line.need_by_stratum(params.backlog) / SHAPE.steps_per_day,
-        steps_per_day=lambda params: jnp.float32(SHAPE.steps_per_day),
         example=example,
-        estimate=estimate,
         truth=truth,
-        n_waiting=lambda state: state.backlog.waiting.sum(),
         capacity_per_step=lambda params: N_CREWS * jnp.ceil(params.visits[0]),
         candidates=candidates,
     ),

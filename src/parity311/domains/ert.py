@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,21 +25,20 @@ from parity311.city.profiles import (
 )
 from parity311.mdp import backlog as line
 from parity311.mdp import backlog_estimate, backlog_rules
+from parity311.mdp.backlog_dynamics import backlog_dynamics, true_params
 from parity311.mdp.backlog_params import example_backlog
 from parity311.mdp.backlog_rules import linear_choice, play_action
 from parity311.mdp.backlog_step import count_step, draw_step, pass_step, scale_reward, weigh_cases
 from parity311.mdp.contract import (
     N_STRATA,
-    NOBODY,
     Action,
     Domain,
-    Dynamics,
     Policy,
     Protocol,
     Transition,
 )
 from parity311.mdp.harness import Harness
-from parity311.records.store import Records, open_records
+from parity311.records.store import open_records
 
 # fmt: off
 # code, title, share, hazard, actionable, no access, referral, other; the fields of Category
@@ -273,17 +272,12 @@ LAYOUT = backlog_estimate.Layout(
 )
 
 
-def estimate(records: Records, calibration: Any, date_to: date) -> Params:
-    """The team as the agency could know it before `date_to`."""
-    return make_params(*backlog_estimate.estimate_backlog(records, calibration, date_to, LAYOUT))
-
-
 def truth(city: str | Path, date_from: date) -> Params:
     """The team as it really was from `date_from` on; only a synthetic city knows."""
     from parity311.records.truth import open_truth
 
     records, happened = open_records(city), open_truth(city)
-    return make_params(*backlog_estimate.true_backlog(records, happened, date_from, LAYOUT))
+    return true_params(records, happened, date_from, lambda records: LAYOUT, make_params)
 
 
 DOMAIN = Domain(
@@ -328,18 +322,16 @@ DOMAIN = Domain(
         "expert": make_expert,
         "dual_threshold": play_action("COVERAGE_PRICED", "crews_2"),
     },
-    dynamics=Dynamics(
+    dynamics=backlog_dynamics(
+        SHAPE,
+        layout_of=lambda records: LAYOUT,
+        make_params=make_params,
         params_type=Params,
         initial_state=initial_state,
         transition=transition,
         observe=observe,
-        current_stratum=lambda params, state: jnp.int32(NOBODY),
-        need_per_step=lambda params: line.need_by_stratum(params.backlog) / SHAPE.steps_per_day,
-        steps_per_day=lambda params: jnp.float32(SHAPE.steps_per_day),
         example=example,
-        estimate=estimate,
         truth=truth,
-        n_waiting=lambda state: state.backlog.waiting.sum(),
         capacity_per_step=lambda params: jnp.ceil(3.0 * params.visits_per_crew_hour),
         candidates=candidates,
     ),

@@ -36,16 +36,15 @@ from parity311.city.profiles import (
 )
 from parity311.mdp import backlog as line
 from parity311.mdp import backlog_estimate, backlog_rules
+from parity311.mdp.backlog_dynamics import backlog_dynamics, true_params
 from parity311.mdp.backlog_params import example_backlog
 from parity311.mdp.backlog_records import addresses_by_place
 from parity311.mdp.backlog_rules import linear_choice, play_action
 from parity311.mdp.backlog_step import Stepped, count_step, draw_step, pass_step, weigh_cases
 from parity311.mdp.contract import (
     N_STRATA,
-    NOBODY,
     Action,
     Domain,
-    Dynamics,
     Policy,
     Protocol,
     Transition,
@@ -535,19 +534,12 @@ def layout_of(records: Records) -> backlog_estimate.Layout:
     return backlog_estimate.Layout("housing", N_PLACES, place_of, SHAPE, n_addresses, life)
 
 
-def estimate(records: Records, calibration: Any, date_to: date) -> Params:
-    """The office as the agency could know it before `date_to`."""
-    layout = layout_of(records)
-    return make_params(*backlog_estimate.estimate_backlog(records, calibration, date_to, layout))
-
-
 def truth(city: str | Path, date_from: date) -> Params:
     """The office as it really was from `date_from` on; only a synthetic city knows."""
     from parity311.records.truth import open_truth
 
     records, happened = open_records(city), open_truth(city)
-    layout = layout_of(records)
-    return make_params(*backlog_estimate.true_backlog(records, happened, date_from, layout))
+    return true_params(records, happened, date_from, layout_of, make_params)
 
 
 DOMAIN = Domain(
@@ -599,18 +591,16 @@ DOMAIN = Domain(
         "dual_threshold": make_dual,
         "canvass": play_action("CANVASS", "unsanitary_condition"),
     },
-    dynamics=Dynamics(
+    dynamics=backlog_dynamics(
+        SHAPE,
+        layout_of=layout_of,
+        make_params=make_params,
         params_type=Params,
         initial_state=initial_state,
         transition=transition,
         observe=observe,
-        current_stratum=lambda params, state: jnp.int32(NOBODY),
-        need_per_step=lambda params: line.need_by_stratum(params.backlog) / SHAPE.steps_per_day,
-        steps_per_day=lambda params: jnp.float32(SHAPE.steps_per_day),
         example=example,
-        estimate=estimate,
         truth=truth,
-        n_waiting=lambda state: state.backlog.waiting.sum(),
         capacity_per_step=lambda params: jnp.ceil(params.visits_per_hour * CAPACITY_WEEK.max()),
         candidates=candidates,
     ),

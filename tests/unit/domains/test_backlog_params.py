@@ -174,7 +174,7 @@ def test_a_city_without_the_domain_and_too_few_records_are_refused(
     records: Records, calibrations: dict[str, Calibration]
 ) -> None:
     with pytest.raises(InputError, match="no records of domain 'housing'"):
-        housing.estimate(records, calibrations["ert"], SPLIT)
+        get_domain("housing").estimate(records, calibrations["ert"], SPLIT)
     with pytest.raises(EstimationError, match="at least 200"):
         ert.estimate(records, calibrations["ert"], date(2023, 1, 10))
 
