@@ -95,10 +95,10 @@ def _compile(harness: Harness, world: Form) -> Programs:
         running, observation = harness.reset(key_reset, params, equity)
         return (jax.random.key_data(key), running), observation
 
-    blank = jax.tree.unflatten(
+    params, equity = jax.tree.unflatten(
         world.structure, [jax.ShapeDtypeStruct(shape, kind) for shape, kind in world.leaves]
     )
-    episode = form_of(jax.eval_shape(start, *blank, 0)[0])
+    episode = form_of(jax.eval_shape(start, params, equity, 0)[0])
 
     def reset(given: Any, seed: Any) -> tuple[Any, jax.Array]:
         begun, observation = start(*unpack(world, *given), seed)

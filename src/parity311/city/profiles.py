@@ -95,6 +95,17 @@ HPD_CODES = {
 """The classes of HPD's resolution texts; HPD publishes sentences, not codes. A condition found
 restored is of the class no_violation."""
 
+HPD_SOURCES = {
+    "volume.complaints_per_incident": "fitted so that the yearly complaints come out",
+    "volume.month_factors_2020": "none applied",
+    "reporting": "assumed",
+    "reporting.hour_shares": "311 heat complaints by hour, computed from 6,419 rows",
+    "reporting.weekday_shares": "311 heat complaints by weekday, computed from 6,419 rows",
+    "service": "assumed",
+    "service.codes": "classes of HPD resolution texts",
+}
+"""Sources that the domains of the Department of Housing Preservation share, by field."""
+
 DOB_SOURCES = {
     "categories": "shares, outcomes and access of each code fitted so that counts and outcome "
     "shares come out as in michaelzoorob/dob-complaints-analysis (783,289 complaints of 2020-01 to "

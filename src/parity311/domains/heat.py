@@ -34,6 +34,7 @@ from parity311.city.process import (
 from parity311.city.profiles import (
     HOUR_SHARES,
     HPD_CODES,
+    HPD_SOURCES,
     HPD_WEEKDAY_SLOTS,
     WEEKDAY_SHARES,
     by_year,
@@ -144,16 +145,14 @@ PROCESS = ComplaintProcess(
     ),
     flags=(Flag("is_building_wide", 0.666, 1.0),),
     category_flags={"is_no_heat": ("NO HEAT", "NO HEAT AND NO HOT WATER")},
-    sources={
+    sources=HPD_SOURCES | {
         "categories": "HPD problem codes; shares and hazard assumed, outcomes fitted so that, of "
         "655 closed heat complaints (computed), duplicates are 30.4, restored or none found 33.6, "
         "no access 24.5, violation 3.4, other 8.1 %",
         "volume": "2017-19 dariusmehri/311-HPD-and-DOB-Complaint-Comparison; 2020-22 "
         "poojachaudhuri/project-4; 2026 359 thousand in the twelve months to October; between "
         "them a straight line",
-        "volume.complaints_per_incident": "fitted so that the yearly complaints come out",
         "volume.month_shares": "311 heat complaints by month, computed",
-        "volume.month_factors_2020": "none applied",
         "volume.temperature_slope": "assumed: 3 % more incidents per °F below normal",
         "places": "fitted so that complaints per address and year have the published quantiles "
         "(median 2, p75 5, p90 12, p95 21, p99 60) and Gini .673 (poojachaudhuri/project-4)",
@@ -166,19 +165,14 @@ PROCESS = ComplaintProcess(
         "hazard": "assumed, so that code, flags and recurrence together predict what is "
         "actionable with an AUC near 0.76",
         "hazard.lifetime_days": "fitted so that a third of the cases is found restored",
-        "reporting": "assumed",
         "reporting.rate_per_day": "fitted so that duplicates come out; half of the incidents are "
         "then reported",
-        "reporting.hour_shares": "311 heat complaints by hour, computed from 6,419 rows",
-        "reporting.weekday_shares": "311 heat complaints by weekday, computed from 6,419 rows",
-        "service": "assumed",
         "service.visits_per_complaint": "fitted so that nearly every case is visited or found "
         "restored within days",
         "service.leads": "fitted so that closing days come out at .98, 1.87, 2.60, 3.23 (quartiles "
         "and p90, Steveelorm80/analytics, 698 rows)",
         "service.callback_days": "fitted so that restored comes out",
         "service.eased": "fitted so that restored and none found come out apart",
-        "service.codes": "classes of HPD resolution texts",
         "flags": "ENTIRE BUILDING 66.6 % of heat complaints; how telling it is, assumed",
     },
 )

@@ -30,6 +30,7 @@ from parity311.city.process import (
 from parity311.city.profiles import (
     HOUR_SHARES,
     HPD_CODES,
+    HPD_SOURCES,
     HPD_WEEKDAY_SLOTS,
     WEEKDAY_SHARES,
     by_year,
@@ -41,6 +42,7 @@ from parity311.mdp.backlog_params import example_backlog
 from parity311.mdp.backlog_records import addresses_by_place
 from parity311.mdp.backlog_rules import linear_choice, play_action
 from parity311.mdp.backlog_step import Stepped, count_step, draw_step, pass_step, weigh_cases
+from parity311.mdp.backlog_trail import TRAIL_NAMES, Trail, average_trail, follow, look_back
 from parity311.mdp.contract import (
     N_STRATA,
     Action,
@@ -142,7 +144,8 @@ PROCESS = ComplaintProcess(
         Flag("is_emergency", 0.35, 0.9),
         Flag("is_public_area", 0.20, 0.5),
     ),
-    sources={
+    sources=HPD_SOURCES
+    | {
         "volume": "HPD types other than heat, dariusmehri/311-HPD-and-DOB-Complaint-Comparison, "
         "311 counts of 2017 to November 2021 (2021 scaled to a full year); later years assumed "
         "to follow heat at half its growth",
@@ -151,15 +154,10 @@ PROCESS = ComplaintProcess(
         "reporting.zero_inflation": "fitted so that duplicates are 2.3 % of closed complaints "
         "(computed from 1,071 rows)",
         "volume.month_shares": "assumed: nearly flat",
-        "volume.month_factors_2020": "none applied",
-        "volume.complaints_per_incident": "fitted so that the yearly complaints come out",
         "places": "assumed: heavy-tailed over buildings as heat complaints are",
         "hazard": "assumed, so that intake predicts what is actionable with an AUC near 0.76",
         "hazard.lifetime_days": "assumed: no record says how long an incident lasts",
-        "reporting": "assumed",
         "reporting.rate_per_day": "assumed, so that nearly half of the incidents are reported",
-        "reporting.hour_shares": "311 heat complaints by hour, computed from 6,419 rows",
-        "service": "assumed",
         "service.visits_per_complaint": "fitted so that nearly every case is visited in the end",
         "categories": "shares: HPD types of 2020, "
         "dariusmehri/311-HPD-and-DOB-Complaint-Comparison, 311 counts of 2017 to November 2021; "
@@ -167,8 +165,6 @@ PROCESS = ComplaintProcess(
         "complaints (computed, 1,071 rows)",
         "places.borough_shares": "assumed: as heat",
         "places.quintile_rates": "assumed: as heat",
-        "reporting.weekday_shares": "311 heat complaints by weekday, computed from 6,419 rows",
-        "service.codes": "classes of HPD resolution texts",
         "service.lead_factor_2020": "mean closing days of HPD types rose by a third to a half "
         "from 2019 to 2020, dariusmehri/311-HPD-and-DOB-Complaint-Comparison, 311 counts of 2017 "
         "to November 2021",
@@ -227,19 +223,6 @@ class Params(NamedTuple):
     """(S, n_names) what is seen of each start"""
 
 
-class Trail(NamedTuple):
-    """What the last hours were like."""
-
-    arrivals: jax.Array
-    """(24,) cases by hour, the latest first"""
-    week_mean: jax.Array
-    """() cases an hour, forgetting with a week"""
-    recurrence: jax.Array
-    """() share of further reports among complaints, forgetting with a day"""
-    close_days: jax.Array
-    """() age of cases when closed, forgetting with a day of visits"""
-
-
 class State(NamedTuple):
     """The backlog, the trail of the last hours, and what a policy sees of them."""
 
@@ -252,13 +235,7 @@ class State(NamedTuple):
 def initial_state(key: jax.Array, params: Params) -> State:
     """A recorded backlog after average hours."""
     backlog, row = line.start(params.backlog, jax.random.uniform(key))
-    return settle(State(backlog, average_trail(params), params.start_seen[row]))
-
-
-def average_trail(params: Params) -> Trail:
-    """The trail of hours that all brought as much as usual."""
-    usual = params.backlog.cases_per_day.sum() / 24.0
-    return Trail(jnp.full(24, usual), usual, jnp.float32(0.0), jnp.float32(7.0))
+    return settle(State(backlog, average_trail(params.backlog), params.start_seen[row]))
 
 
 def choose_visits(
@@ -335,28 +312,9 @@ def _scale(days: jax.Array, hours: jax.Array) -> jax.Array:
     return jnp.stack([days[0] / SPEED_UNIT, -hours / COST_UNIT, none, days[1] / RETENTION_UNIT])
 
 
-def follow(trail: Trail, stepped: Stepped) -> Trail:
-    """The trail an hour later."""
-    n_new, n_repeats = stepped.n_new, stepped.n_repeats
-    by_age = stepped.service.closed.sum(axis=0).reshape(line.N_CODES, N_AGES).sum(axis=0)
-    n_closed = by_age.sum()
-    age = by_age @ np.arange(N_AGES, dtype=np.float32) / jnp.maximum(n_closed, 1e-6)
-    ratio = n_repeats / jnp.maximum(n_new + n_repeats, 1.0)
-    return Trail(
-        arrivals=jnp.concatenate([n_new[None], trail.arrivals[:-1]]),
-        week_mean=trail.week_mean + (n_new - trail.week_mean) / 168.0,
-        recurrence=trail.recurrence + (ratio - trail.recurrence) / 24.0,
-        close_days=trail.close_days + jnp.where(n_closed > 0, age - trail.close_days, 0.0) / 10.0,
-    )
-
-
 BACKLOG_NAMES = tuple(f"backlog_{name}" for name in CATEGORIES)
 URGENT_NAMES = tuple(f"urgent_{name}" for name in CATEGORIES)
 SAVING_NAMES = tuple(f"saving_{name}" for name in CATEGORIES)
-TRAIL_NAMES = (
-    "close_time", "lag_1h", "lag_2h", "lag_3h", "lag_24h", "rolling_mean_24h", "rolling_mean_168h",
-    "recurrence_ratio", "hour_sin", "hour_cos", "is_weekend", "month_sin", "month_cos",
-)  # fmt: skip
 OBSERVATION_NAMES = BACKLOG_NAMES + TRAIL_NAMES + URGENT_NAMES + SAVING_NAMES + ("time_left",)
 
 
@@ -370,26 +328,9 @@ def look_at(params: Params, backlog: line.Backlog, trail: Trail) -> jax.Array:
     """Backlog by category, the trail and the calendar; then codes A and B, and savings."""
     cells = backlog.waiting.reshape(N_CATEGORIES, N_STRATA, -1).sum(axis=1)
     cells = settle(cells)
-    usual = params.backlog.cases_per_day.sum() / 24.0
-    hour = 2.0 * np.pi * (backlog.slot % 24) / 24.0
-    month = 2.0 * np.pi * backlog.month / 12.0
-    lags = jnp.stack([trail.arrivals[i] for i in (0, 1, 2, 23)])
-    means = jnp.stack([trail.arrivals.mean(), trail.week_mean])
-    calendar = jnp.stack(
-        [
-            trail.recurrence,
-            jnp.sin(hour),
-            jnp.cos(hour),
-            (backlog.slot >= 120).astype(jnp.float32),
-            jnp.sin(month),
-            jnp.cos(month),
-        ]
-    )
     parts = [
         cells.sum(axis=1) / params.typical * N_CATEGORIES,
-        trail.close_days[None] / N_AGES,
-        jnp.concatenate([lags, means]) / usual,
-        calendar,
+        look_back(params.backlog, backlog, trail, N_AGES),
         cells[:, : 2 * N_AGES].sum(axis=1) / params.typical * N_CATEGORIES,
         forecast_savings(params, backlog, cells),
         1.0 - backlog.n_steps[None] / SHAPE.max_steps,
@@ -489,7 +430,7 @@ def make_params(backlog: line.BacklogParams, visits_per_day: float) -> Params:
 @jax.jit
 def look_at_starts(params: Params) -> jax.Array:
     """What is seen of each start, (S, n_names)."""
-    trail = average_trail(params)
+    trail = average_trail(params.backlog)
     return jax.vmap(lambda start: look_at(params, start, trail))(line.all_starts(params.backlog))
 
 
