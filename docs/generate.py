@@ -21,12 +21,12 @@ from typing import Any
 from docs.audit_figures import audit_block, records_block, shapley_block
 from docs.ceilings import ceilings_block
 from docs.equity_term import equity_block
-from docs.off_policy_figures import off_policy_block
 from docs.frontier_figures import frontier_block, sensitivity_block
+from docs.off_policy_figures import off_policy_block
 from docs.other_seeds import seeds_block
-from docs.reproduction import reproduction_block
 from docs.parity_figures import parity_block
 from docs.quality_figures import quality_block
+from docs.reproduction import reproduction_block
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"

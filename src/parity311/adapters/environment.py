@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import gymnasium
 import jax
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
+from parity311.adapters.packing import Form, form_of, pack, unpack
 from parity311.adapters.setting import Setting, check_action, make_setting
 from parity311.mdp.contract import N_REWARDS
 from parity311.mdp.harness import Harness
@@ -47,46 +49,70 @@ class ComplaintEnvironment(gymnasium.Env[np.ndarray, np.int64]):
         self.action_space = spaces.Discrete(harness.n_actions)
         self.reward_dim = N_REWARDS
         self.reward_space = spaces.Box(-np.inf, np.inf, (N_REWARDS,), np.float32)
-        self._running: Any = None
-        self._key: Any = None
+        world = (self.setting.params, self.setting.equity)
+        self._programs = _compile(harness, form_of(world))
+        self._world = pack(world)
+        self._episode: Any = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Start an episode; the same seed gives the same episode."""
         super().reset(seed=seed)
-        key = jax.random.key(int(self.np_random.integers(2**31)))
-        setting = self.setting
-        self._key, self._running, observation = _reset(
-            setting.harness, key, setting.params, setting.equity
-        )
+        start = int(self.np_random.integers(2**31))
+        self._episode, observation = self._programs.reset(self._world, start)
         return np.array(observation), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, Any, bool, bool, dict[str, Any]]:
         """Take one action."""
         setting = self.setting
         number = check_action(action, setting.harness.n_actions)
-        self._key, self._running, told = _step(
-            setting.harness, self._key, setting.params, setting.equity, self._running, number
-        )
-        observation, vector, terminated, truncated = jax.device_get(told)
-        info = {"vector_reward": np.array(vector)}
-        reward = np.array(vector) if self.has_vector_reward else float(vector @ setting.preference)
-        return np.array(observation), reward, bool(terminated), bool(truncated), info
+        self._episode, told = self._programs.step(self._world, self._episode, number)
+        # A copy each: the view of what was told belongs to the compiled program.
+        values = np.asarray(told)
+        vector = values[-N_REWARDS - 2 : -2].copy()
+        info = {"vector_reward": vector}
+        reward = vector.copy() if self.has_vector_reward else float(vector @ setting.preference)
+        terminated, truncated = bool(values[-2]), bool(values[-1])
+        return values[: -N_REWARDS - 2].copy(), reward, terminated, truncated, info
 
 
-@partial(jax.jit, static_argnames=("harness",))
-def _reset(harness: Harness, key: jax.Array, params: Any, equity: Any) -> tuple[Any, Any, Any]:
-    key, key_reset = jax.random.split(key)
-    running, observation = harness.reset(key_reset, params, equity)
-    return key, running, observation
+class Programs(NamedTuple):
+    """The compiled functions of an environment; a world and an episode are packed trees."""
+
+    reset: Callable[..., tuple[Any, jax.Array]]
+    """(world, seed) -> episode, observation"""
+    step: Callable[..., tuple[Any, jax.Array]]
+    """(world, episode, action) -> episode, observation with reward and both ends behind it"""
 
 
-@partial(jax.jit, static_argnames=("harness",))
-def _step(
-    harness: Harness, key: jax.Array, params: Any, equity: Any, running: Any, action: int
-) -> tuple[Any, Any, Any]:
-    key, key_step = jax.random.split(key)
-    moved = harness.step(key_step, params, equity, running, jnp.int32(action))
-    told = (moved.final_observation, moved.reward, moved.terminated, moved.truncated)
-    return key, moved.running, told
+@lru_cache(maxsize=64)
+def _compile(harness: Harness, world: Form) -> Programs:
+    """Programs for one harness; environments whose params look alike share them."""
+
+    def start(params: Any, equity: Any, seed: Any) -> tuple[Any, jax.Array]:
+        key, key_reset = jax.random.split(jax.random.key(seed))
+        running, observation = harness.reset(key_reset, params, equity)
+        return (jax.random.key_data(key), running), observation
+
+    params, equity = jax.tree.unflatten(
+        world.structure, [jax.ShapeDtypeStruct(shape, kind) for shape, kind in world.leaves]
+    )
+    episode = form_of(jax.eval_shape(start, params, equity, 0)[0])
+
+    def reset(given: Any, seed: Any) -> tuple[Any, jax.Array]:
+        begun, observation = start(*unpack(world, *given), seed)
+        return pack(begun), observation
+
+    def step(given: Any, packed: Any, action: Any) -> tuple[Any, jax.Array]:
+        params, equity = unpack(world, *given)
+        key_data, running = unpack(episode, *packed)
+        key, key_step = jax.random.split(jax.random.wrap_key_data(key_data))
+        # The half of the key that a step keeps for starting anew is not needed: Gymnasium resets.
+        key_transition, _ = jax.random.split(key_step)
+        moved = harness.advance(key_transition, params, equity, running, jnp.int32(action))
+        ends = jnp.stack([moved.terminated, moved.truncated]).astype(jnp.float32)
+        told = jnp.concatenate([moved.observation, moved.reward, ends])
+        return pack((jax.random.key_data(key), moved.running)), told
+
+    return Programs(jax.jit(reset), jax.jit(step))

@@ -5,6 +5,21 @@ Figures are of New York's own records, as collected in the project's fact sheet 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from parity311.city.process import (
+    Category,
+    ComplaintProcess,
+    Delay,
+    Flag,
+    Hazard,
+    Places,
+    Reporting,
+    Service,
+    Volume,
+)
+
 DOB_COMPLAINTS = {
     2017: 126_256,
     2018: 128_846,
@@ -80,6 +95,17 @@ HPD_CODES = {
 """The classes of HPD's resolution texts; HPD publishes sentences, not codes. A condition found
 restored is of the class no_violation."""
 
+HPD_SOURCES = {
+    "volume.complaints_per_incident": "fitted so that the yearly complaints come out",
+    "volume.month_factors_2020": "none applied",
+    "reporting": "assumed",
+    "reporting.hour_shares": "311 heat complaints by hour, computed from 6,419 rows",
+    "reporting.weekday_shares": "311 heat complaints by weekday, computed from 6,419 rows",
+    "service": "assumed",
+    "service.codes": "classes of HPD resolution texts",
+}
+"""Sources that the domains of the Department of Housing Preservation share, by field."""
+
 DOB_SOURCES = {
     "categories": "shares, outcomes and access of each code fitted so that counts and outcome "
     "shares come out as in michaelzoorob/dob-complaints-analysis (783,289 complaints of 2020-01 to "
@@ -108,3 +134,112 @@ DOB_SOURCES = {
     "flags": "assumed: intake fields of the kind DOB takes down, more or less telling",
 }
 """Sources that the domains of the Department of Buildings share, by field of the process."""
+
+
+def by_year(first: int, *counts: float) -> dict[int, float]:
+    """Yearly counts from the first year on."""
+    return dict(enumerate(counts, start=first))
+
+
+def dob_hazard(
+    lifetime_days: float,
+    code_shares: tuple[float, float, float, float],
+    hazard_slope: float = 1.2,
+) -> Hazard:
+    """How bad and how long; what tells actionable incidents apart is alike in all DOB domains."""
+    return Hazard(
+        lifetime_days=lifetime_days,
+        code_shares=code_shares,
+        code_noise_sd=0.5,
+        hazard_slope=hazard_slope,
+        neglect_slope=0.5,
+    )
+
+
+def dob_reporting(
+    rate_per_day: float,
+    zero_inflation: float,
+    *,
+    units_power: float = 0.05,
+    reference_units: float = 5.0,
+) -> Reporting:
+    """Who reports: mostly neighbours and passers-by, so the building's size hardly matters."""
+    return Reporting(
+        rate_per_day=rate_per_day,
+        units_power=units_power,
+        reference_units=reference_units,
+        zero_inflation=zero_inflation,
+        hour_shares=HOUR_SHARES,
+        weekday_shares=DOB_WEEKDAY_SHARES,
+    )
+
+
+DOB_DOORS = {
+    "units_no_access": -0.05,
+    "renter_no_access": -0.10,
+    "foreign_no_access": 0.20,
+    "no_access_2020": 0.15,
+}
+"""Log odds that nobody opens, beyond category and borough: fields of `Service`."""
+
+
+def dob_service(
+    visits_per_complaint: float,
+    leads: tuple[Delay, Delay, Delay, Delay],
+    *,
+    closing: Delay = Delay(0.5, 1.0),
+    intake: Delay = Delay(0.6, 1.5),
+    retry: Delay = Delay(12.0, 0.8),
+    doors: Mapping[str, float] = DOB_DOORS,
+    **others: Any,
+) -> Service:
+    """What the Department of Buildings does about it; `others` are further fields of `Service`."""
+    return Service(
+        visits_per_complaint=visits_per_complaint,
+        weekday_slots=DOB_WEEKDAY_SLOTS,
+        leads=leads,
+        closing=closing,
+        intake=intake,
+        retry=retry,
+        borough_no_access=BOROUGH_NO_ACCESS,
+        codes=DOB_CODES,
+        **doors,
+        **others,
+    )
+
+
+def dob_process(
+    slug: str,
+    categories: tuple[Category, ...],
+    *,
+    complaints: Mapping[int, float],
+    complaints_per_incident: float,
+    places: Places,
+    hazard: Hazard,
+    reporting: Reporting,
+    service: Service,
+    flags: tuple[Flag, ...],
+    sources: Mapping[str, str],
+) -> ComplaintProcess:
+    """A domain of the Department of Buildings: its months are the department's.
+
+    `sources` are those of its own figures, beside the ones all of them share.
+    """
+    volume = Volume(
+        complaints=complaints,
+        complaints_per_incident=complaints_per_incident,
+        month_shares=DOB_MONTH_SHARES,
+        month_factors_2020=DOB_MONTH_FACTORS_2020,
+    )
+    return ComplaintProcess(
+        slug=slug,
+        agency="DOB",
+        categories=categories,
+        volume=volume,
+        places=places,
+        hazard=hazard,
+        reporting=reporting,
+        service=service,
+        flags=flags,
+        sources=DOB_SOURCES | dict(sources),
+    )

@@ -16,11 +16,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pyarrow as pa
 
 from parity311.city.process import Delay, FilingProcess
-from parity311.city.profiles import DOB_WEEKDAY_SLOTS
-from parity311.errors import EstimationError, unknown_name
+from parity311.city.profiles import DOB_WEEKDAY_SLOTS, by_year
 from parity311.mdp import heuristics, rules, scores
 from parity311.mdp.contract import (
     N_STRATA,
@@ -33,36 +31,26 @@ from parity311.mdp.contract import (
     Tally,
     Transition,
 )
+from parity311.mdp.filing_records import (
+    choose_split,
+    count_visits,
+    read_filings,
+    true_chances,
+    true_filed_share,
+)
 from parity311.mdp.harness import Harness
 from parity311.records.store import Records, open_records
+
+_DEFECT_AFTER_YEARS = {
+    1: 0.457, 2: 0.215, 3: 0.140, 4: 0.119, 5: 0.103, 7: 0.078, 10: 0.068, 15: 0.060, 20: 0.056,
+}  # fmt: skip
 
 PROCESS = FilingProcess(
     slug="boiler",
     agency="DOB",
     first_year=2017,
-    filings={
-        2017: 88_798,
-        2018: 85_329,
-        2019: 92_990,
-        2020: 92_990,
-        2021: 92_990,
-        2022: 92_990,
-        2023: 92_990,
-        2024: 92_990,
-        2025: 92_990,
-        2026: 92_990,
-    },
-    defect_after_years={
-        1: 0.457,
-        2: 0.215,
-        3: 0.140,
-        4: 0.119,
-        5: 0.103,
-        7: 0.078,
-        10: 0.068,
-        15: 0.060,
-        20: 0.056,
-    },
+    filings=by_year(2017, 88_798, 85_329, *[92_990] * 8),
+    defect_after_years=_DEFECT_AFTER_YEARS,
     defect_share=0.08,
     memory_years=20,
     neglect_sd=0.35,
@@ -368,48 +356,6 @@ def example() -> Params:
 
 RISK_PRIOR = 30.0
 """Filings at the city's rate that are added to a tract's trailing ones (assumed)."""
-HISTORY_DAYS = 760
-"""Days over which defects are remembered, of a boiler and of its tract: two filings of every
-boiler. Longer, and the features would drift with the age of the records."""
-CUT_OFF = "INTERVAL 1 MICROSECOND PRECEDING"
-"""The last moment a trailing window may look at."""
-
-
-def filings_query(date_from: date, date_to: date, cut_off: str = CUT_OFF) -> str:
-    """SQL of every filing in [date_from, date_to) with what was known before it came in.
-
-    A defect is known once its filing is closed. `cut_off` is changed only by the test of it.
-    """
-    return f"""
-WITH own AS (
-  SELECT c.complaint_id, c.received_at, c.tract, c.equipment_id, b.units, b.boilers,
-    CAST(c.is_high_pressure AS INT) AS is_high_pressure, CAST(c.is_internal AS INT) AS is_internal,
-    CAST(COALESCE(o.lff_45, false) AS INT) AS has_lff_45,
-    CAST(COALESCE(o.lff_180, false) AS INT) AS has_lff_180,
-    CAST(o.defect_found AS INT) AS defect, o.closed_at,
-    CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-      ELSE {N_STRATA - 1} END AS stratum
-  FROM complaints c LEFT JOIN outcomes o USING (complaint_id)
-    LEFT JOIN tracts t ON t.geoid = c.tract LEFT JOIN buildings b ON b.building_id = c.building_id
-  WHERE c.domain = 'boiler' AND c.received_at < TIMESTAMP '{date_to}'
-), events AS (
-  SELECT complaint_id, received_at AS known_at, tract, equipment_id, 0 AS n, 0 AS defect FROM own
-  UNION ALL
-  SELECT NULL, closed_at, tract, equipment_id, 1, defect FROM own
-  WHERE closed_at < TIMESTAMP '{date_to}' AND defect IS NOT NULL
-), history AS (
-  SELECT complaint_id,
-    SUM(defect) OVER (PARTITION BY equipment_id ORDER BY known_at
-      RANGE BETWEEN INTERVAL {HISTORY_DAYS} DAY PRECEDING AND {cut_off}) AS earlier,
-    SUM(defect) OVER near AS tract_defects, SUM(n) OVER near AS tract_filings
-  FROM events
-  WINDOW near AS (PARTITION BY tract ORDER BY known_at
-    RANGE BETWEEN INTERVAL {HISTORY_DAYS} DAY PRECEDING AND {cut_off})
-)
-SELECT own.*, CAST(COALESCE(earlier, 0) > 0 AS INT) AS is_recurrent,
-  COALESCE(tract_defects, 0) AS tract_defects, COALESCE(tract_filings, 0) AS tract_filings
-FROM own JOIN history USING (complaint_id)
-WHERE received_at >= TIMESTAMP '{date_from}' ORDER BY received_at, complaint_id"""
 
 
 def build_features(rows: Mapping[str, np.ndarray], base_rate: float) -> np.ndarray:
@@ -421,33 +367,6 @@ def build_features(rows: Mapping[str, np.ndarray], base_rate: float) -> np.ndarr
     columns = {"neighborhood_risk": risk, "boiler_count_norm": count}
     chosen = [columns[name] if name in columns else rows[name] for name in OBSERVATION_NAMES]
     return np.column_stack(chosen).astype(np.float64)
-
-
-def read_filings(records: Records, date_from: date, date_to: date) -> dict[str, np.ndarray]:
-    """Rows of `filings_query` as arrays; nulls become NaN."""
-    table = records.sql(filings_query(date_from, date_to))
-    if table.num_rows < FEWEST_FILINGS:
-        raise EstimationError(
-            f"{records.folder} has {table.num_rows} boiler filings from {date_from} to {date_to}; "
-            f"at least {FEWEST_FILINGS} are needed, give more months."
-        )
-    rows = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
-    for name in ("units", "boilers", "tract_defects", "tract_filings"):
-        rows[name] = np.nan_to_num(rows[name].astype(np.float64))
-    return rows
-
-
-FEWEST_FILINGS = 500
-"""Filings below which a table says too little about defects (assumed: forty of them defective)."""
-
-
-def count_visits(records: Records, date_from: date, date_to: date) -> int:
-    """Visits made to filings in [date_from, date_to)."""
-    found = records.sql(f"""
-SELECT count(*) AS n FROM visits v JOIN complaints c USING (complaint_id)
-WHERE c.domain = 'boiler' AND v.visited_at >= TIMESTAMP '{date_from}'
-  AND v.visited_at < TIMESTAMP '{date_to}'""")
-    return int(found["n"][0].as_py())
 
 
 def estimate(
@@ -463,10 +382,10 @@ def estimate(
     `split` is chronological (all of them), or the paper's random one (a random 80 %).
     """
     date_from = records.window[0]
-    rows = read_filings(records, date_from, date_to)
+    rows = read_filings(records, "boiler", date_from, date_to)
     is_known = ~np.isnat(rows["closed_at"]) & (rows["closed_at"] < np.datetime64(date_to))
     is_known &= choose_split(split, "train", len(is_known), seed)
-    capacity = count_visits(records, date_from, date_to) / len(is_known)
+    capacity = count_visits(records, "boiler", date_from, date_to) / len(is_known)
     defect = np.nan_to_num(rows["defect"].astype(np.float64))[is_known]
     stratum = rows["stratum"].astype(np.int64)[is_known]
     n_windows = (date_to - date_from).days / 28.0
@@ -487,7 +406,7 @@ def seen_complaints(
     records: Records, params: Params, date_from: date, date_to: date
 ) -> SeenComplaints:
     """The filings on record as a policy would have seen them."""
-    rows = read_filings(records, date_from, date_to)
+    rows = read_filings(records, "boiler", date_from, date_to)
     base_rate = float(np.asarray(params.is_defective[: int(params.n_rows)]).mean())
     return SeenComplaints(
         complaint_id=rows["complaint_id"],
@@ -496,16 +415,6 @@ def seen_complaints(
         stratum=rows["stratum"].astype(np.int64),
         features=build_features(rows, base_rate),
     )
-
-
-def choose_split(split: str, part: str, n: int, seed: int) -> np.ndarray:
-    """Which of n filings belong to the 'train' or the 'test' part of a split."""
-    if split == "chronological":
-        return np.ones(n, bool)
-    if split != "random":
-        raise unknown_name("split", split, ("chronological", "random"))
-    is_train = np.random.default_rng(seed).random(n) < 0.8
-    return is_train if part == "train" else ~is_train
 
 
 def truth(
@@ -527,37 +436,20 @@ def truth(
     records = open_records(city)
     date_to = records.window[1]
     start = date_from if split == "chronological" else records.window[0]
-    rows = read_filings(records, start, date_to)
+    rows = read_filings(records, "boiler", start, date_to)
     in_part = choose_split(split, "test", len(rows["stratum"]), seed)
     happened = open_truth(city)
-    filings = happened.table("filings", "boiler")
     column = "true_defect_chance_given_fees" if knows_fees else "true_defect_chance"
-    chance_of = dict(
-        zip(filings["complaint_id"].to_pylist(), filings[column].to_pylist(), strict=True)
-    )
-    chance = np.array([chance_of[complaint] for complaint in rows["complaint_id"]], np.float64)
+    chance = true_chances(happened.table("filings", "boiler"), column, rows["complaint_id"])
     return make_params(
         build_features(rows, float(chance.mean()))[in_part],
         rows["stratum"].astype(np.int64)[in_part],
         chance[in_part],
         rows["units"][in_part],
-        _true_filed_share(records, happened.table("incidents", "boiler"), start),
+        true_filed_share(records, happened.table("incidents", "boiler"), start),
         filings_per_day=len(in_part) / max((date_to - start).days, 1),
-        capacity_share=count_visits(records, start, date_to) / len(in_part),
+        capacity_share=count_visits(records, "boiler", start, date_to) / len(in_part),
     )
-
-
-def _true_filed_share(records: Records, incidents: pa.Table, date_from: date) -> np.ndarray:
-    """Share of defective boiler-years from `date_from` on that were filed, by stratum (6,)."""
-    tracts = records.table("tracts", columns=["geoid", "income_quintile"])
-    quintile = dict(zip(*(column.to_pylist() for column in tracts.columns), strict=True))
-    later = incidents["began_at"].to_numpy() >= np.datetime64(date_from)
-    tract = np.asarray(incidents["tract"].to_pylist())[later]
-    place = np.array([quintile.get(name) or N_STRATA for name in tract]) - 1
-    filed = incidents["n_reports"].to_numpy()[later] > 0
-    total = np.bincount(place, minlength=N_STRATA)
-    share = np.bincount(place, filed, minlength=N_STRATA) / np.maximum(total, 1)
-    return np.where(total > 0, np.maximum(share, 0.05), 1.0)
 
 
 DOMAIN = Domain(

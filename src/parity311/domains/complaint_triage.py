@@ -15,27 +15,14 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from parity311.city.process import (
-    Category,
-    ComplaintProcess,
-    Delay,
-    Flag,
-    Hazard,
-    Places,
-    Reporting,
-    Service,
-    Volume,
-)
+from parity311.city.process import Category, Delay, Flag, Places
 from parity311.city.profiles import (
-    BOROUGH_NO_ACCESS,
-    DOB_CODES,
     DOB_COMPLAINTS,
-    DOB_MONTH_FACTORS_2020,
-    DOB_MONTH_SHARES,
-    DOB_SOURCES,
-    DOB_WEEKDAY_SHARES,
-    DOB_WEEKDAY_SLOTS,
-    HOUR_SHARES,
+    by_year,
+    dob_hazard,
+    dob_process,
+    dob_reporting,
+    dob_service,
 )
 from parity311.mdp.contract import Action, Domain, Policy, Protocol
 from parity311.mdp.harness import Harness
@@ -66,18 +53,9 @@ _AGENCY = Delay(0.6, 1.0)
 _BOILER = Delay(6.0, 1.5)
 
 # Sum of the yearly complaints that the eight other domains of the agency declare.
-_OTHER_DOMAINS = {
-    2017: 32_718,
-    2018: 34_490,
-    2019: 31_824,
-    2020: 28_798,
-    2021: 29_245,
-    2022: 30_776,
-    2023: 33_288,
-    2024: 34_289,
-    2025: 35_317,
-    2026: 39_516,
-}
+_OTHER_DOMAINS = by_year(
+    2017, 32_718, 34_490, 31_824, 28_798, 29_245, 30_776, 33_288, 34_289, 35_317, 39_516
+)
 
 # fmt: off
 # code, title, share, hazard, actionable, no access, referral, other; the fields of Category
@@ -133,16 +111,11 @@ _CATEGORIES = (
 )
 # fmt: on
 
-PROCESS = ComplaintProcess(
+PROCESS = dob_process(
     slug="complaint_triage",
-    agency="DOB",
     categories=_CATEGORIES,
-    volume=Volume(
-        complaints={year: total - _OTHER_DOMAINS[year] for year, total in DOB_COMPLAINTS.items()},
-        complaints_per_incident=0.595,
-        month_shares=DOB_MONTH_SHARES,
-        month_factors_2020=DOB_MONTH_FACTORS_2020,
-    ),
+    complaints={year: total - _OTHER_DOMAINS[year] for year, total in DOB_COMPLAINTS.items()},
+    complaints_per_incident=0.595,
     places=Places(
         exposure_power=0.45,
         exposure_offset=-1.0,
@@ -152,44 +125,20 @@ PROCESS = ComplaintProcess(
         year_sd=0.6,
         month_sd=0.6,
     ),
-    hazard=Hazard(
-        lifetime_days=60.0,
-        code_shares=(0.10, 0.50, 0.28, 0.12),
-        code_noise_sd=0.5,
-        hazard_slope=1.2,
-        neglect_slope=0.5,
-    ),
-    reporting=Reporting(
-        rate_per_day=0.0125,
-        units_power=0.05,
-        reference_units=5.0,
-        zero_inflation=0.80,
-        hour_shares=HOUR_SHARES,
-        weekday_shares=DOB_WEEKDAY_SHARES,
-    ),
-    service=Service(
-        visits_per_complaint=1.40,
-        weekday_slots=DOB_WEEKDAY_SLOTS,
-        leads=(Delay(0.3, 1.0), Delay(3.0, 1.5), Delay(10.0, 1.5), Delay(20.0, 1.5)),
+    hazard=dob_hazard(60.0, (0.10, 0.50, 0.28, 0.12)),
+    reporting=dob_reporting(0.0125, 0.80),
+    service=dob_service(
+        1.40,
+        (Delay(0.3, 1.0), Delay(3.0, 1.5), Delay(10.0, 1.5), Delay(20.0, 1.5)),
         closing=Delay(0.07, 1.2),
         intake=Delay(0.6, 2.0),
         retry=Delay(5.0, 1.2),
         lead_factor_2020=1.3,
         expiry_days=540.0,
-        borough_no_access=BOROUGH_NO_ACCESS,
-        units_no_access=-0.05,
-        renter_no_access=-0.10,
-        foreign_no_access=0.20,
-        no_access_2020=0.15,
         n_inspectors=300,
-        codes=DOB_CODES,
     ),
-    flags=(
-        Flag("has_photo", 0.15, 0.8),
-        Flag("names_contractor", 0.25, 0.6),
-    ),
-    sources=DOB_SOURCES
-    | {
+    flags=(Flag("has_photo", 0.15, 0.8), Flag("names_contractor", 0.25, 0.6)),
+    sources={
         "volume": "DOB complaints a year (AliHasan-786/nyc-housing-inspection-rl) less the "
         "volumes the other DOB domains declare",
         "service.leads": "fitted so that closing days come out as for Building/Use (2.6, 36.4, "

@@ -14,26 +14,13 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from parity311.city.process import (
-    Category,
-    ComplaintProcess,
-    Delay,
-    Flag,
-    Hazard,
-    Places,
-    Reporting,
-    Service,
-    Volume,
-)
+from parity311.city.process import Category, Delay, Flag, Places
 from parity311.city.profiles import (
-    BOROUGH_NO_ACCESS,
-    DOB_CODES,
-    DOB_MONTH_FACTORS_2020,
-    DOB_MONTH_SHARES,
-    DOB_SOURCES,
-    DOB_WEEKDAY_SHARES,
-    DOB_WEEKDAY_SLOTS,
-    HOUR_SHARES,
+    by_year,
+    dob_hazard,
+    dob_process,
+    dob_reporting,
+    dob_service,
 )
 from parity311.mdp.contract import Action, Domain, Policy, Protocol
 from parity311.mdp.harness import Harness
@@ -67,27 +54,11 @@ _CATEGORIES = (
 )
 # fmt: on
 
-PROCESS = ComplaintProcess(
+PROCESS = dob_process(
     slug="crane",
-    agency="DOB",
     categories=_CATEGORIES,
-    volume=Volume(
-        complaints={
-            2017: 319,
-            2018: 284,
-            2019: 179,
-            2020: 107,
-            2021: 70,
-            2022: 90,
-            2023: 100,
-            2024: 100,
-            2025: 100,
-            2026: 100,
-        },
-        complaints_per_incident=0.543,
-        month_shares=DOB_MONTH_SHARES,
-        month_factors_2020=DOB_MONTH_FACTORS_2020,
-    ),
+    complaints=by_year(2017, 319, 284, 179, 107, 70, 90, 100, 100, 100, 100),
+    complaints_per_incident=0.543,
     places=Places(
         exposure_power=0.6,
         exposure_offset=-1.0,
@@ -96,38 +67,15 @@ PROCESS = ComplaintProcess(
         building_sd=1.2,
         year_sd=1.0,
     ),
-    hazard=Hazard(
-        lifetime_days=15.0,
-        code_shares=(0.55, 0.30, 0.10, 0.05),
-        code_noise_sd=0.5,
-        hazard_slope=1.2,
-        neglect_slope=0.5,
-    ),
-    reporting=Reporting(
-        rate_per_day=0.05,
-        units_power=0.05,
-        reference_units=5.0,
-        zero_inflation=0.7,
-        hour_shares=HOUR_SHARES,
-        weekday_shares=DOB_WEEKDAY_SHARES,
-    ),
-    service=Service(
-        visits_per_complaint=1.1,
-        weekday_slots=DOB_WEEKDAY_SLOTS,
-        leads=(Delay(0.3, 0.9), Delay(0.8, 1.2), Delay(2.0, 1.4), Delay(5.0, 1.4)),
-        closing=Delay(0.5, 1.0),
+    hazard=dob_hazard(15.0, (0.55, 0.30, 0.10, 0.05)),
+    reporting=dob_reporting(0.05, 0.7),
+    service=dob_service(
+        1.1,
+        (Delay(0.3, 0.9), Delay(0.8, 1.2), Delay(2.0, 1.4), Delay(5.0, 1.4)),
         intake=Delay(0.6, 1.0),
-        retry=Delay(12.0, 0.8),
-        borough_no_access=BOROUGH_NO_ACCESS,
-        units_no_access=-0.05,
-        renter_no_access=-0.10,
-        foreign_no_access=0.20,
-        no_access_2020=0.15,
-        codes=DOB_CODES,
     ),
     flags=(Flag("is_over_street", 0.45, 0.7), Flag("is_lifting_now", 0.35, 0.9)),
-    sources=DOB_SOURCES
-    | {
+    sources={
         "volume": "Cranes and Derricks, dariusmehri/311-HPD-and-DOB-Complaint-Comparison, 311 "
         "counts of 2017 to November 2021; later years assumed",
         "service.leads": "fitted so that the mean closing days of 2020 (4.1) come out, "

@@ -14,26 +14,13 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from parity311.city.process import (
-    Category,
-    ComplaintProcess,
-    Delay,
-    Flag,
-    Hazard,
-    Places,
-    Reporting,
-    Service,
-    Volume,
-)
+from parity311.city.process import Category, Delay, Flag, Places
 from parity311.city.profiles import (
-    BOROUGH_NO_ACCESS,
-    DOB_CODES,
-    DOB_MONTH_FACTORS_2020,
-    DOB_MONTH_SHARES,
-    DOB_SOURCES,
-    DOB_WEEKDAY_SHARES,
-    DOB_WEEKDAY_SLOTS,
-    HOUR_SHARES,
+    by_year,
+    dob_hazard,
+    dob_process,
+    dob_reporting,
+    dob_service,
 )
 from parity311.mdp.contract import Action, Domain, Policy, Protocol
 from parity311.mdp.harness import Harness
@@ -66,27 +53,11 @@ _CATEGORIES = (
 )
 # fmt: on
 
-PROCESS = ComplaintProcess(
+PROCESS = dob_process(
     slug="drainage",
-    agency="DOB",
     categories=_CATEGORIES,
-    volume=Volume(
-        complaints={
-            2017: 950,
-            2018: 980,
-            2019: 1_000,
-            2020: 850,
-            2021: 950,
-            2022: 900,
-            2023: 950,
-            2024: 900,
-            2025: 880,
-            2026: 880,
-        },
-        complaints_per_incident=0.431,
-        month_shares=DOB_MONTH_SHARES,
-        month_factors_2020=DOB_MONTH_FACTORS_2020,
-    ),
+    complaints=by_year(2017, 950, 980, 1_000, 850, 950, 900, 950, 900, 880, 880),
+    complaints_per_incident=0.431,
     places=Places(
         exposure_power=0.2,
         exposure_offset=-1.0,
@@ -94,38 +65,16 @@ PROCESS = ComplaintProcess(
         tract_sd=0.4,
         building_sd=1.0,
     ),
-    hazard=Hazard(
-        lifetime_days=200.0,
-        code_shares=(0.05, 0.35, 0.50, 0.10),
-        code_noise_sd=0.5,
-        hazard_slope=1.2,
-        neglect_slope=0.5,
-    ),
-    reporting=Reporting(
-        rate_per_day=0.0038,
-        units_power=0.05,
-        reference_units=5.0,
-        zero_inflation=0.8,
-        hour_shares=HOUR_SHARES,
-        weekday_shares=DOB_WEEKDAY_SHARES,
-    ),
-    service=Service(
-        visits_per_complaint=1.2,
-        weekday_slots=DOB_WEEKDAY_SLOTS,
-        leads=(Delay(0.5, 0.8), Delay(5.0, 1.2), Delay(12.0, 1.2), Delay(20.0, 1.2)),
+    hazard=dob_hazard(200.0, (0.05, 0.35, 0.50, 0.10)),
+    reporting=dob_reporting(0.0038, 0.8),
+    service=dob_service(
+        1.2,
+        (Delay(0.5, 0.8), Delay(5.0, 1.2), Delay(12.0, 1.2), Delay(20.0, 1.2)),
         closing=Delay(1.0, 1.0),
         intake=Delay(1.0, 1.0),
-        retry=Delay(12.0, 0.8),
-        borough_no_access=BOROUGH_NO_ACCESS,
-        units_no_access=-0.05,
-        renter_no_access=-0.10,
-        foreign_no_access=0.20,
-        no_access_2020=0.15,
-        codes=DOB_CODES,
     ),
     flags=(Flag("is_raining", 0.30, 0.6), Flag("has_cellar_flooded", 0.25, 1.0)),
-    sources=DOB_SOURCES
-    | {
+    sources={
         "volume": "assumed: no count of the two codes is published",
         "service.leads": "assumed",
     },

@@ -10,45 +10,31 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.lax import optimization_barrier as settle
 
-from parity311.city.process import (
-    Category,
-    ComplaintProcess,
-    Delay,
-    Flag,
-    Hazard,
-    Places,
-    Reporting,
-    Service,
-    Volume,
-)
+from parity311.city.process import Category, Delay, Flag, Places
 from parity311.city.profiles import (
-    BOROUGH_NO_ACCESS,
-    DOB_CODES,
-    DOB_MONTH_FACTORS_2020,
-    DOB_MONTH_SHARES,
-    DOB_SOURCES,
-    DOB_WEEKDAY_SHARES,
-    DOB_WEEKDAY_SLOTS,
-    HOUR_SHARES,
+    by_year,
+    dob_hazard,
+    dob_process,
+    dob_reporting,
+    dob_service,
 )
 from parity311.mdp import backlog as line
 from parity311.mdp import backlog_estimate, backlog_rules
+from parity311.mdp.backlog_dynamics import backlog_dynamics, true_params
 from parity311.mdp.backlog_params import example_backlog
 from parity311.mdp.backlog_records import addresses_by_place
 from parity311.mdp.backlog_rules import linear_choice, play_action
 from parity311.mdp.backlog_step import count_step, draw_step, pass_step, scale_reward, weigh_cases
 from parity311.mdp.contract import (
-    NOBODY,
     Action,
     Domain,
-    Dynamics,
     Policy,
     Protocol,
     Transition,
@@ -68,27 +54,11 @@ _CATEGORIES = (
 )
 # fmt: on
 
-PROCESS = ComplaintProcess(
+PROCESS = dob_process(
     slug="drone",
-    agency="DOB",
     categories=_CATEGORIES,
-    volume=Volume(
-        complaints={
-            2017: 5_500,
-            2018: 5_600,
-            2019: 5_800,
-            2020: 4_900,
-            2021: 5_200,
-            2022: 5_300,
-            2023: 5_700,
-            2024: 5_500,
-            2025: 5_200,
-            2026: 5_400,
-        },
-        complaints_per_incident=0.504,
-        month_shares=DOB_MONTH_SHARES,
-        month_factors_2020=DOB_MONTH_FACTORS_2020,
-    ),
+    complaints=by_year(2017, 5_500, 5_600, 5_800, 4_900, 5_200, 5_300, 5_700, 5_500, 5_200, 5_400),
+    complaints_per_incident=0.504,
     places=Places(
         exposure_power=0.35,
         exposure_offset=-1.0,
@@ -97,38 +67,14 @@ PROCESS = ComplaintProcess(
         building_sd=1.0,
         year_sd=0.4,
     ),
-    hazard=Hazard(
-        lifetime_days=60.0,
-        code_shares=(0.55, 0.30, 0.10, 0.05),
-        code_noise_sd=0.5,
-        hazard_slope=1.2,
-        neglect_slope=0.5,
-    ),
-    reporting=Reporting(
-        rate_per_day=0.0125,
-        units_power=0.05,
-        reference_units=5.0,
-        zero_inflation=0.85,
-        hour_shares=HOUR_SHARES,
-        weekday_shares=DOB_WEEKDAY_SHARES,
-    ),
-    service=Service(
-        visits_per_complaint=1.25,
-        weekday_slots=DOB_WEEKDAY_SLOTS,
-        leads=(Delay(0.4, 1.0), Delay(2.0, 1.5), Delay(5.0, 1.5), Delay(8.0, 1.5)),
-        closing=Delay(0.5, 1.0),
-        intake=Delay(0.6, 1.5),
-        retry=Delay(12.0, 0.8),
-        borough_no_access=BOROUGH_NO_ACCESS,
-        units_no_access=-0.05,
-        renter_no_access=-0.10,
-        foreign_no_access=0.20,
-        no_access_2020=0.15,
-        codes=DOB_CODES,
+    hazard=dob_hazard(60.0, (0.55, 0.30, 0.10, 0.05)),
+    reporting=dob_reporting(0.0125, 0.85),
+    service=dob_service(
+        1.25,
+        (Delay(0.4, 1.0), Delay(2.0, 1.5), Delay(5.0, 1.5), Delay(8.0, 1.5)),
     ),
     flags=(Flag("is_over_sidewalk", 0.35, 0.8), Flag("has_fallen_debris", 0.12, 1.2)),
-    sources=DOB_SOURCES
-    | {
+    sources={
         "volume": "code 30: 25,127 in 77 months (michaelzoorob/dob-complaints-analysis, 783,289 "
         "complaints of 2020-01 to 2026-05); codes 10 and 54 assumed",
         "service.leads": "assumed: emergencies within a day",
@@ -191,7 +137,7 @@ def initial_state(key: jax.Array, params: Params) -> State:
     chance = jax.random.uniform(key, (2 + N_DEPOTS,))
     backlog, _ = line.start(params.backlog, chance[0])
     depot = (chance[1] * N_DEPOTS).astype(jnp.int32)
-    trail = jnp.full((2, N_DEPOTS), 1.0 / N_DEPOTS)
+    trail = jnp.full((2, N_DEPOTS), 1.0 / N_DEPOTS, jnp.float32)
     return settle(State(backlog, depot, 0.5 + 0.5 * chance[2:], trail))
 
 
@@ -398,19 +344,12 @@ def layout_of(records: Records) -> backlog_estimate.Layout:
     )
 
 
-def estimate(records: Records, calibration: Any, date_to: date) -> Params:
-    """The boroughs as the agency could know them before `date_to`."""
-    layout = layout_of(records)
-    return make_params(*backlog_estimate.estimate_backlog(records, calibration, date_to, layout))
-
-
 def truth(city: str | Path, date_from: date) -> Params:
     """The boroughs as they really were from `date_from` on; only a synthetic city knows."""
     from parity311.records.truth import open_truth
 
     records, happened = open_records(city), open_truth(city)
-    layout = layout_of(records)
-    return make_params(*backlog_estimate.true_backlog(records, happened, date_from, layout))
+    return true_params(records, happened, date_from, layout_of, make_params)
 
 
 DOMAIN = Domain(
@@ -458,18 +397,16 @@ DOMAIN = Domain(
         "expert": make_choice("new_address_rate", 1.0),
         "dual_threshold": make_dual,
     },
-    dynamics=Dynamics(
+    dynamics=backlog_dynamics(
+        SHAPE,
+        layout_of=layout_of,
+        make_params=make_params,
         params_type=Params,
         initial_state=initial_state,
         transition=transition,
         observe=observe,
-        current_stratum=lambda params, state: jnp.int32(NOBODY),
-        need_per_step=lambda params: line.need_by_stratum(params.backlog) / SHAPE.steps_per_day,
-        steps_per_day=lambda params: jnp.float32(SHAPE.steps_per_day),
         example=example,
-        estimate=estimate,
         truth=truth,
-        n_waiting=lambda state: state.backlog.waiting.sum(),
         # Each address it is sent to can bring at most one find beside it.
         capacity_per_step=lambda params: 2.0 * jnp.ceil(params.addresses_per_flight),
         candidates=candidates,

@@ -17,30 +17,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.lax import optimization_barrier as settle
 
-from parity311.city.process import (
-    Category,
-    ComplaintProcess,
-    Delay,
-    Flag,
-    Hazard,
-    Places,
-    Reporting,
-    Service,
-    Volume,
-)
+from parity311.city.process import Category, Delay, Flag, Places
 from parity311.city.profiles import (
-    BOROUGH_NO_ACCESS,
-    DOB_CODES,
-    DOB_MONTH_FACTORS_2020,
-    DOB_MONTH_SHARES,
-    DOB_SOURCES,
-    DOB_WEEKDAY_SHARES,
-    DOB_WEEKDAY_SLOTS,
-    HOUR_SHARES,
+    by_year,
+    dob_hazard,
+    dob_process,
+    dob_reporting,
+    dob_service,
 )
 from parity311.mdp import backlog as line
 from parity311.mdp import backlog_estimate
 from parity311.mdp.backlog_crews import Orders, send_crews
+from parity311.mdp.backlog_dynamics import backlog_dynamics, true_params
 from parity311.mdp.backlog_params import example_backlog
 from parity311.mdp.backlog_records import addresses_by_place
 from parity311.mdp.backlog_rules import (
@@ -52,7 +40,7 @@ from parity311.mdp.backlog_rules import (
     play_at_random,
 )
 from parity311.mdp.backlog_step import count_step, draw_step, pass_step, scale_reward
-from parity311.mdp.contract import NOBODY, Action, Domain, Dynamics, Policy, Protocol, Transition
+from parity311.mdp.contract import Action, Domain, Policy, Protocol, Transition
 from parity311.mdp.harness import Harness
 from parity311.records.store import Records, open_records
 
@@ -72,27 +60,13 @@ _CATEGORIES = (
 )
 # fmt: on
 
-PROCESS = ComplaintProcess(
+PROCESS = dob_process(
     slug="elevator",
-    agency="DOB",
     categories=_CATEGORIES,
-    volume=Volume(
-        complaints={
-            2017: 13_212,
-            2018: 15_067,
-            2019: 14_491,
-            2020: 14_000,
-            2021: 14_900,
-            2022: 16_200,
-            2023: 17_900,
-            2024: 19_500,
-            2025: 21_098,
-            2026: 25_000,
-        },
-        complaints_per_incident=0.716,
-        month_shares=DOB_MONTH_SHARES,
-        month_factors_2020=DOB_MONTH_FACTORS_2020,
+    complaints=by_year(
+        2017, 13_212, 15_067, 14_491, 14_000, 14_900, 16_200, 17_900, 19_500, 21_098, 25_000
     ),
+    complaints_per_incident=0.716,
     places=Places(
         exposure="elevators",
         exposure_power=0.8,
@@ -101,38 +75,18 @@ PROCESS = ComplaintProcess(
         year_sd=0.4,
         slopes={"median_income": -0.15},
     ),
-    hazard=Hazard(
-        lifetime_days=120.0,
-        code_shares=(0.06, 0.30, 0.49, 0.15),
-        code_noise_sd=0.5,
-        hazard_slope=1.1,
-        neglect_slope=0.5,
-    ),
-    reporting=Reporting(
-        rate_per_day=0.0110,
-        units_power=0.10,
-        reference_units=80.0,
-        zero_inflation=0.1,
-        hour_shares=HOUR_SHARES,
-        weekday_shares=DOB_WEEKDAY_SHARES,
-    ),
-    service=Service(
-        visits_per_complaint=0.80,
-        weekday_slots=DOB_WEEKDAY_SLOTS,
-        leads=(Delay(0.3, 0.8), Delay(2.4, 1.65), Delay(5.5, 1.75), Delay(8.0, 1.75)),
-        closing=Delay(0.5, 1.0),
+    hazard=dob_hazard(120.0, (0.06, 0.30, 0.49, 0.15), hazard_slope=1.1),
+    reporting=dob_reporting(0.0110, 0.1, units_power=0.10, reference_units=80.0),
+    service=dob_service(
+        0.80,
+        (Delay(0.3, 0.8), Delay(2.4, 1.65), Delay(5.5, 1.75), Delay(8.0, 1.75)),
         intake=Delay(1.0, 1.5),
         retry=Delay(10.0, 0.6),
-        borough_no_access=BOROUGH_NO_ACCESS,
+        doors={},
         writing=0.95,
-        codes=DOB_CODES,
     ),
-    flags=(
-        Flag("is_entrapment", 0.06, 1.2),
-        Flag("has_no_other_device", 0.50, 0.5),
-    ),
-    sources=DOB_SOURCES
-    | {
+    flags=(Flag("is_entrapment", 0.06, 1.2), Flag("has_no_other_device", 0.50, 0.5)),
+    sources={
         "volume": "DOB elevator complaints: 103,598 in 2020-2025 (the paper); years apportioned "
         "on 311 counts of 2017-2021 and 25.6 thousand in the twelve months to October 2026",
         "service.leads": "fitted so that closing days come out at 0.7, 5.3, 19.1, 105 (quartiles "
@@ -222,6 +176,9 @@ class Params(NamedTuple):
     """() cases waiting at a typical start: the unit of what is observed"""
     start_seen: jax.Array
     """(S, n_names) what is seen of each start"""
+    saving: jax.Array
+    """(1 + steps, 64) points of A30 + 2 S to the end of the episode that closing a case saves, by
+    steps taken: kept, because an order compares every cell with every other"""
 
 
 class State(NamedTuple):
@@ -261,9 +218,17 @@ def canvasses(state: State, action: jax.Array) -> jax.Array:
 
 def saving_of_visits(params: Params, n_steps: jax.Array) -> jax.Array:
     """Points of A30 + 2 S to the end of the episode that closing a case saves, (64,)."""
-    ahead, late = line.steps_ahead(params.backlog, n_steps, SHAPE)
+    return params.saving[n_steps]
+
+
+def savings_by_step(backlog: line.BacklogParams) -> jax.Array:
+    """The same for every number of steps taken, (1 + steps, 64)."""
+    ahead, late = jax.vmap(lambda n_steps: line.steps_ahead(backlog, n_steps, SHAPE))(
+        jnp.arange(SHAPE.max_steps + 1)
+    )
     weights = jnp.asarray(SEVERITY_WEIGHTS, jnp.float32)[:, None]
-    return (2.0 * weights * ahead + late).reshape(-1)
+    saved = 2.0 * weights * ahead[:, None] + late[:, None]
+    return saved.reshape(SHAPE.max_steps + 1, -1)
 
 
 def worth_by_mode(params: Params, saving: jax.Array) -> dict[str, jax.Array]:
@@ -314,7 +279,7 @@ def transition(
     looked = jnp.where(canvasses(state, action), params.visits[1], 0.0)
     canvassed = (jnp.arange(len(BOARDS)) == dearest, looked)
     stepped = pass_step(params.backlog, before, sent.visited, draws, SHAPE, canvassed)
-    hours = jnp.where(action == _OF["NO_DISPATCH"], 0.0, 4.0 * n_on_duty(before.slot))
+    hours = jnp.float32(4.0) * n_on_duty(before.slot) * (action != _OF["NO_DISPATCH"])
     late, severe = measure(stepped.backlog)
     published = scale_reward(-(late + 2.0 * severe), hours, UNITS)
     seen = look_at(params, stepped.backlog)
@@ -324,7 +289,7 @@ def transition(
         reward=scale_reward(stepped.service.closed.sum(axis=0) @ saving, hours, UNITS),
         terminated=jnp.zeros((), bool),
         credit=stepped.correct,
-        tally=count_step(stepped, published, hours),
+        tally=count_step(stepped, published, hours)._replace(measures=jnp.stack([late, severe])),
     )
 
 
@@ -440,9 +405,7 @@ CREW_STEPS_A_WEEK = 5 * 2 * N_CREWS + (42 - 10) * NIGHT_CREWS
 @jax.jit
 def look_at_starts(params: Params) -> jax.Array:
     """What is seen of each start, (S, n_names)."""
-    n_starts = params.backlog.start_slot.shape[0]
-    moments = (jnp.arange(n_starts) + 0.5) / n_starts
-    return jax.vmap(lambda chance: look_at(params, line.start(params.backlog, chance)[0]))(moments)
+    return jax.vmap(lambda start: look_at(params, start))(line.all_starts(params.backlog))
 
 
 def make_params(
@@ -456,6 +419,7 @@ def make_params(
         visits=jnp.asarray([staying, staying * (1.0 - changeover_lost)], jnp.float32),
         typical=jnp.float32(max(waiting, 1.0)),
         start_seen=jnp.zeros(0),
+        saving=savings_by_step(backlog),
     )
     return params._replace(start_seen=look_at_starts(params))
 
@@ -464,6 +428,11 @@ def scale_capacity(params: Params, factor: float) -> Params:
     """The same boards with so many times the visits of every crew."""
     scaled = params._replace(visits=params.visits * factor)
     return scaled._replace(start_seen=look_at_starts(scaled))
+
+
+def params_from(backlog: line.BacklogParams, visits_per_day: float) -> Params:
+    """Params with so many visits a day."""
+    return make_params(backlog, 7.0 * visits_per_day)
 
 
 def example(changeover_lost: float = CHANGEOVER_LOST) -> Params:
@@ -507,21 +476,12 @@ def layout_of(records: Records) -> backlog_estimate.Layout:
     return backlog_estimate.Layout("elevator", len(BOARDS), place_of, SHAPE, n_addresses, life)
 
 
-def estimate(records: Records, calibration: Any, date_to: date) -> Params:
-    """The boards as the agency could know them before `date_to`."""
-    layout = layout_of(records)
-    backlog, visits = backlog_estimate.estimate_backlog(records, calibration, date_to, layout)
-    return make_params(backlog, 7.0 * visits)
-
-
 def truth(city: str | Path, date_from: date) -> Params:
     """The boards as they really were from `date_from` on; only a synthetic city knows."""
     from parity311.records.truth import open_truth
 
     records, happened = open_records(city), open_truth(city)
-    layout = layout_of(records)
-    backlog, visits = backlog_estimate.true_backlog(records, happened, date_from, layout)
-    return make_params(backlog, 7.0 * visits)
+    return true_params(records, happened, date_from, layout_of, params_from)
 
 
 DOMAIN = Domain(
@@ -546,6 +506,7 @@ DOMAIN = Domain(
     default_observation_set="extended",
     geographic_features=TAIL_NAMES + RATE_NAMES,
     outcome_names=line.OUTCOME_NAMES,
+    measure_names=("open_over_30_days", "severity_weighted_backlog"),
     max_steps=SHAPE.max_steps,
     protocol=Protocol(
         split="train 2020-2024, test 2025; support-constrained backtest (support_min_count = 1)",
@@ -583,18 +544,16 @@ DOMAIN = Domain(
         "dual_threshold": play_action("COVERAGE_PRICED", "BALANCED"),
         "canvass": play_action("CANVASS", "BALANCED"),
     },
-    dynamics=Dynamics(
+    dynamics=backlog_dynamics(
+        SHAPE,
+        layout_of=layout_of,
+        make_params=params_from,
         params_type=Params,
         initial_state=initial_state,
         transition=transition,
         observe=observe,
-        current_stratum=lambda params, state: jnp.int32(NOBODY),
-        need_per_step=lambda params: line.need_by_stratum(params.backlog) / SHAPE.steps_per_day,
-        steps_per_day=lambda params: jnp.float32(SHAPE.steps_per_day),
         example=example,
-        estimate=estimate,
         truth=truth,
-        n_waiting=lambda state: state.backlog.waiting.sum(),
         capacity_per_step=lambda params: N_CREWS * jnp.ceil(params.visits[0]),
         carry_on=carry_on,
         scale_capacity=scale_capacity,

@@ -8,51 +8,37 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.lax import optimization_barrier as settle
 
-from parity311.city.process import (
-    Category,
-    ComplaintProcess,
-    Delay,
-    Flag,
-    Hazard,
-    Places,
-    Reporting,
-    Service,
-    Volume,
-)
+from parity311.city.process import Category, Delay, Flag, Places
 from parity311.city.profiles import (
-    BOROUGH_NO_ACCESS,
-    DOB_CODES,
-    DOB_MONTH_FACTORS_2020,
-    DOB_MONTH_SHARES,
-    DOB_SOURCES,
-    DOB_WEEKDAY_SHARES,
-    DOB_WEEKDAY_SLOTS,
-    HOUR_SHARES,
+    by_year,
+    dob_hazard,
+    dob_process,
+    dob_reporting,
+    dob_service,
 )
 from parity311.mdp import backlog as line
 from parity311.mdp import backlog_estimate, backlog_rules
+from parity311.mdp.backlog_dynamics import backlog_dynamics, true_params
 from parity311.mdp.backlog_params import example_backlog
 from parity311.mdp.backlog_rules import linear_choice, play_action
 from parity311.mdp.backlog_step import count_step, draw_step, pass_step, scale_reward, weigh_cases
 from parity311.mdp.contract import (
     N_STRATA,
-    NOBODY,
     Action,
     Domain,
-    Dynamics,
     Policy,
     Protocol,
     Transition,
 )
 from parity311.mdp.harness import Harness
-from parity311.records.store import Records, open_records
+from parity311.records.store import open_records
 
 # fmt: off
 # code, title, share, hazard, actionable, no access, referral, other; the fields of Category
@@ -69,27 +55,11 @@ _CATEGORIES = (
 )
 # fmt: on
 
-PROCESS = ComplaintProcess(
+PROCESS = dob_process(
     slug="ert",
-    agency="DOB",
     categories=_CATEGORIES,
-    volume=Volume(
-        complaints={
-            2017: 4_876,
-            2018: 4_768,
-            2019: 3_988,
-            2020: 3_665,
-            2021: 2_750,
-            2022: 2_800,
-            2023: 2_900,
-            2024: 2_800,
-            2025: 2_700,
-            2026: 2_700,
-        },
-        complaints_per_incident=0.528,
-        month_shares=DOB_MONTH_SHARES,
-        month_factors_2020=DOB_MONTH_FACTORS_2020,
-    ),
+    complaints=by_year(2017, 4_876, 4_768, 3_988, 3_665, 2_750, 2_800, 2_900, 2_800, 2_700, 2_700),
+    complaints_per_incident=0.528,
     places=Places(
         exposure_power=0.4,
         exposure_offset=-1.0,
@@ -98,38 +68,17 @@ PROCESS = ComplaintProcess(
         building_sd=1.0,
         year_sd=0.5,
     ),
-    hazard=Hazard(
-        lifetime_days=20.0,
-        code_shares=(0.60, 0.28, 0.09, 0.03),
-        code_noise_sd=0.5,
-        hazard_slope=1.2,
-        neglect_slope=0.5,
-    ),
-    reporting=Reporting(
-        rate_per_day=0.0375,
-        units_power=0.05,
-        reference_units=5.0,
-        zero_inflation=0.7,
-        hour_shares=HOUR_SHARES,
-        weekday_shares=DOB_WEEKDAY_SHARES,
-    ),
-    service=Service(
-        visits_per_complaint=1.2,
-        weekday_slots=DOB_WEEKDAY_SLOTS,
-        leads=(Delay(0.4, 1.0), Delay(1.4, 1.0), Delay(2.2, 1.0), Delay(3.0, 1.0)),
+    hazard=dob_hazard(20.0, (0.60, 0.28, 0.09, 0.03)),
+    reporting=dob_reporting(0.0375, 0.7),
+    service=dob_service(
+        1.2,
+        (Delay(0.4, 1.0), Delay(1.4, 1.0), Delay(2.2, 1.0), Delay(3.0, 1.0)),
         closing=Delay(0.5, 0.8),
         intake=Delay(1.0, 1.0),
         retry=Delay(4.0, 0.7),
-        borough_no_access=BOROUGH_NO_ACCESS,
-        units_no_access=-0.05,
-        renter_no_access=-0.10,
-        foreign_no_access=0.20,
-        no_access_2020=0.15,
-        codes=DOB_CODES,
     ),
     flags=(Flag("is_worker_at_risk", 0.30, 0.7), Flag("is_neighbour_at_risk", 0.35, 0.8)),
-    sources=DOB_SOURCES
-    | {
+    sources={
         "volume": "Emergency Response Team, dariusmehri/311-HPD-and-DOB-Complaint-Comparison, 311 "
         "counts of 2017 to November 2021; later years assumed",
         "service.leads": "fitted so that the mean closing days of 2020 (5.1) come out, "
@@ -323,17 +272,12 @@ LAYOUT = backlog_estimate.Layout(
 )
 
 
-def estimate(records: Records, calibration: Any, date_to: date) -> Params:
-    """The team as the agency could know it before `date_to`."""
-    return make_params(*backlog_estimate.estimate_backlog(records, calibration, date_to, LAYOUT))
-
-
 def truth(city: str | Path, date_from: date) -> Params:
     """The team as it really was from `date_from` on; only a synthetic city knows."""
     from parity311.records.truth import open_truth
 
     records, happened = open_records(city), open_truth(city)
-    return make_params(*backlog_estimate.true_backlog(records, happened, date_from, LAYOUT))
+    return true_params(records, happened, date_from, lambda records: LAYOUT, make_params)
 
 
 DOMAIN = Domain(
@@ -378,18 +322,16 @@ DOMAIN = Domain(
         "expert": make_expert,
         "dual_threshold": play_action("COVERAGE_PRICED", "crews_2"),
     },
-    dynamics=Dynamics(
+    dynamics=backlog_dynamics(
+        SHAPE,
+        layout_of=lambda records: LAYOUT,
+        make_params=make_params,
         params_type=Params,
         initial_state=initial_state,
         transition=transition,
         observe=observe,
-        current_stratum=lambda params, state: jnp.int32(NOBODY),
-        need_per_step=lambda params: line.need_by_stratum(params.backlog) / SHAPE.steps_per_day,
-        steps_per_day=lambda params: jnp.float32(SHAPE.steps_per_day),
         example=example,
-        estimate=estimate,
         truth=truth,
-        n_waiting=lambda state: state.backlog.waiting.sum(),
         capacity_per_step=lambda params: jnp.ceil(3.0 * params.visits_per_crew_hour),
         candidates=candidates,
     ),

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.lax import optimization_barrier as settle
 
 from parity311.city.process import (
     Category,
@@ -35,31 +34,43 @@ from parity311.city.process import (
 from parity311.city.profiles import (
     HOUR_SHARES,
     HPD_CODES,
+    HPD_SOURCES,
     HPD_WEEKDAY_SLOTS,
     WEEKDAY_SHARES,
+    by_year,
 )
-from parity311.mdp import casebook, heuristics, scores
+from parity311.mdp import heuristics, scores
 from parity311.mdp import office as desk
-from parity311.mdp.arrivals import Draws, choose, count_by_stratum, draw, poisson
-from parity311.mdp.canvass import CANVASS, canvass
+from parity311.mdp.arrivals import draw
+from parity311.mdp.canvass import CANVASS
 from parity311.mdp.contract import (
-    N_STRATA,
     Action,
     Domain,
     Dynamics,
     Policy,
     Protocol,
     SeenComplaints,
-    Tally,
     Transition,
 )
-from parity311.mdp.equity import FEATURE_SCALE
 from parity311.mdp.harness import Harness
+from parity311.mdp.office_example import example_office
 from parity311.mdp.office_records import (
     ComplaintKinds,
     OfficeFigures,
     estimate_figures,
+    scale_to_office,
     true_figures,
+)
+from parity311.mdp.office_rules import fit_capacity, rank_candidates
+from parity311.mdp.office_step import (
+    OfficeProcess,
+    OfficeRules,
+    Promise,
+    most_visits,
+    need_per_slot,
+    no_promise,
+    pass_slot,
+    stratum_in_hand,
 )
 from parity311.mdp.on_record import read_reports
 from parity311.records.store import Records, open_records
@@ -75,10 +86,10 @@ PROCESS = ComplaintProcess(
                  needs_heating=True),
     ),
     volume=Volume(
-        complaints={
-            2017: 210_757, 2018: 223_109, 2019: 209_225, 2020: 164_990, 2021: 199_547,
-            2022: 264_380, 2023: 288_000, 2024: 312_000, 2025: 335_000, 2026: 359_000,
-        },
+        complaints=by_year(
+            2017, 210_757, 223_109, 209_225, 164_990, 199_547,
+            264_380, 288_000, 312_000, 335_000, 359_000
+        ),
         complaints_per_incident=0.845,
         month_shares=(
             0.200, 0.150, 0.095, 0.055, 0.031, 0.024,
@@ -134,16 +145,14 @@ PROCESS = ComplaintProcess(
     ),
     flags=(Flag("is_building_wide", 0.666, 1.0),),
     category_flags={"is_no_heat": ("NO HEAT", "NO HEAT AND NO HOT WATER")},
-    sources={
+    sources=HPD_SOURCES | {
         "categories": "HPD problem codes; shares and hazard assumed, outcomes fitted so that, of "
         "655 closed heat complaints (computed), duplicates are 30.4, restored or none found 33.6, "
         "no access 24.5, violation 3.4, other 8.1 %",
         "volume": "2017-19 dariusmehri/311-HPD-and-DOB-Complaint-Comparison; 2020-22 "
         "poojachaudhuri/project-4; 2026 359 thousand in the twelve months to October; between "
         "them a straight line",
-        "volume.complaints_per_incident": "fitted so that the yearly complaints come out",
         "volume.month_shares": "311 heat complaints by month, computed",
-        "volume.month_factors_2020": "none applied",
         "volume.temperature_slope": "assumed: 3 % more incidents per °F below normal",
         "places": "fitted so that complaints per address and year have the published quantiles "
         "(median 2, p75 5, p90 12, p95 21, p99 60) and Gini .673 (poojachaudhuri/project-4)",
@@ -156,19 +165,14 @@ PROCESS = ComplaintProcess(
         "hazard": "assumed, so that code, flags and recurrence together predict what is "
         "actionable with an AUC near 0.76",
         "hazard.lifetime_days": "fitted so that a third of the cases is found restored",
-        "reporting": "assumed",
         "reporting.rate_per_day": "fitted so that duplicates come out; half of the incidents are "
         "then reported",
-        "reporting.hour_shares": "311 heat complaints by hour, computed from 6,419 rows",
-        "reporting.weekday_shares": "311 heat complaints by weekday, computed from 6,419 rows",
-        "service": "assumed",
         "service.visits_per_complaint": "fitted so that nearly every case is visited or found "
         "restored within days",
         "service.leads": "fitted so that closing days come out at .98, 1.87, 2.60, 3.23 (quartiles "
         "and p90, Steveelorm80/analytics, 698 rows)",
         "service.callback_days": "fitted so that restored comes out",
         "service.eased": "fitted so that restored and none found come out apart",
-        "service.codes": "classes of HPD resolution texts",
         "flags": "ENTIRE BUILDING 66.6 % of heat complaints; how telling it is, assumed",
     },
 )
@@ -227,36 +231,25 @@ KINDS = COMPLAINT_KINDS.parts
 """(64, 4): building-wide, no heat, level of units, severity code of every kind."""
 
 
-def units_of(kind: jax.Array) -> jax.Array:
-    """Dwelling units that stand for a kind."""
-    return jnp.asarray(UNITS_BY_LEVEL, jnp.float32)[(kind // 4) % len(UNITS_BY_LEVEL)]
+UNITS_BY_KIND = np.array(UNITS_BY_LEVEL)[KINDS[:, 2]]
 
 
-class Params(NamedTuple):
-    """The process an office of four slots a day sees."""
+ACTIONS = (
+    Action("inspect", escalates=True, cost_hours=1.0),
+    Action("batch", escalates=True, cost_hours=desk.SHARED_TIME),
+    Action("defer", escalates=False, cost_hours=0.0),
+)
 
-    incidents_per_day: jax.Array
-    """(6, 12) incidents that begin per day, by stratum and month, reported or not"""
-    kind_shares: jax.Array
-    """(6, 64) share of each kind among a stratum's incidents"""
-    actionable: jax.Array
-    """(64,) chance that an incident of this kind warrants a violation"""
-    report_rate: jax.Array
-    """(6,) reports per day while an incident is open, by stratum"""
-    buildings: jax.Array
-    """(6,) buildings in the office's share of the city, by stratum"""
-    office: desk.OfficeParams
+RULES = OfficeRules(
+    slots_per_day=SLOTS_PER_DAY,
+    put_off_days=PUT_OFF_DAYS,
+    pool_days=POOL_DAYS,
+    severity_weights=SEVERITY_WEIGHTS,
+    units_by_kind=UNITS_BY_KIND,
+    canvass_action=len(ACTIONS),
+)
 
-
-class Promise(NamedTuple):
-    """What the visits already ordered are expected to bring."""
-
-    days: jax.Array
-    """(2,) days avoided, weighted by severity, and by severity and units"""
-    hours: jax.Array
-    """() visits"""
-    correct: jax.Array
-    """(6,) correct escalations by stratum"""
+Params = OfficeProcess
 
 
 class State(NamedTuple):
@@ -271,8 +264,7 @@ class State(NamedTuple):
 def initial_state(key: jax.Array, params: Params) -> State:
     """An empty office on 1 July."""
     del params
-    nothing = Promise(jnp.zeros(2), jnp.float32(0.0), jnp.zeros(N_STRATA))
-    return State(desk.empty_office(), TEMPERATURE_SD * jax.random.normal(key), nothing)
+    return State(desk.empty_office(), TEMPERATURE_SD * jax.random.normal(key), no_promise())
 
 
 def month_of(office: desk.Office) -> jax.Array:
@@ -281,109 +273,31 @@ def month_of(office: desk.Office) -> jax.Array:
     return jnp.asarray(MONTH_OF_DAY, jnp.int32)[day % N_DAYS]
 
 
-def draw_arrivals(draws: Draws, params: Params, state: State, month: jax.Array) -> desk.Arrivals:
-    """Incidents that begin in this slot."""
-    rates = params.incidents_per_day[:, month] / SLOTS_PER_DAY
-    expected = rates.sum() * jnp.exp(-TEMPERATURE_SLOPE * state.warmth)
-    stratum = choose(draws.new[0], jnp.cumsum(rates)[None])
-    kind = choose(draws.new[1], jnp.cumsum(params.kind_shares, axis=1)[stratum])
-    code = kind % 4
-    is_actionable = draws.new[2] < params.actionable[kind]
-    rate = params.report_rate[stratum]
-    return desk.Arrivals(
-        n=poisson(draws.number, expected),
-        stratum=stratum,
-        kind=kind,
-        urgency=code,
-        hazard=jnp.asarray(SEVERITY_WEIGHTS, jnp.float32)[code],
-        chance=params.actionable[kind],
-        actionable=is_actionable,
-        report_rate=rate,
-        lifetime=-jnp.log(draws.new[3]) * params.office.lifetime[is_actionable.astype(jnp.int32)],
-        report_delay=-jnp.log(draws.new[4]) / jnp.maximum(rate, 1e-9),
-    )
-
-
 def transition(
     key: jax.Array, params: Params, state: State, action: jax.Array, prices: jax.Array
 ) -> Transition:
     """Classify the complaint in hand, let the inspectors work, let a quarter of a day pass."""
     draws = draw(key)
-    month = month_of(state.office)
-    capacity = params.office.capacity[month]
-    burden = weigh_days(state.office, _open_days(state.office))
-    # The barriers between stages keep the compiler from computing a stage again for every array
-    # of the next.
-    office, work = settle(desk.classify(params.office, state.office, action, PUT_OFF_DAYS))
-    office = desk.release_pool(office, desk.POOL_SIZE, POOL_DAYS)
-    allowance = office.allowance + capacity / SLOTS_PER_DAY
-    # Time not used is lost after a day: visits cannot be saved up.
-    office = office._replace(allowance=jnp.minimum(allowance, jnp.maximum(capacity, 1.0)))
-    office, work = canvass(
-        params.office,
-        office,
-        work,
-        prices=prices,
-        buildings=params.buildings,
-        is_chosen=action == len(ACTIONS),
-        chance=draws.canvass,
-    )
-    office, work = settle(desk.visit_next(params.office, office, work, draws.access[0]))
-    office, work = settle(desk.visit_next(params.office, office, work, draws.access[1]))
-    brought = weigh_days(office, work.expected_days)
-    office, closed = settle(desk.pass_time(params.office, office, 1.0 / SLOTS_PER_DAY, draws.rows))
-    arrivals = draw_arrivals(draws, params, state, month)
-    office, n_placed = desk.add_arrivals(office, arrivals)
-    office, recognised, received, is_first = settle(
-        desk.receive_reports(params.office, office, draws.rows, draws.pauses)
-    )
-    promise = promise_of(params, office, month)
-    gain = jax.tree.map(lambda new, old: new - old, promise, state.promise)
-    is_new = jnp.arange(desk.MAX_ARRIVALS) < n_placed
-    tally = Tally(
-        published_reward=_scale(-burden, work.hours),
-        correct=work.correct,
-        counted=work.expected_correct,
-        actionable=count_by_stratum(arrivals.stratum, is_new & arrivals.actionable),
-        incidents=count_by_stratum(arrivals.stratum, is_new),
-        reported_actionable=desk.by_stratum(office, is_first & office.actionable),
-        complaints=received,
-        visits=work.visits,
-        hours=work.hours,
-        outcomes=work.outcomes + closed + recognised,
+    slot = pass_slot(
+        RULES,
+        params,
+        state.office,
+        state.promise,
+        action,
+        prices,
+        draws,
+        month_of(state.office),
+        -TEMPERATURE_SLOPE * state.warmth,
     )
     fresh = np.sqrt(1 - TEMPERATURE_MEMORY**2) * TEMPERATURE_SD * draws.weather
+    published = _scale(-slot.burden, slot.tally.hours)
     return Transition(
-        state=State(office, TEMPERATURE_MEMORY * state.warmth + fresh, promise),
-        reward=_scale(brought + gain.days, work.hours + gain.hours),
+        state=State(slot.office, TEMPERATURE_MEMORY * state.warmth + fresh, slot.promise),
+        reward=_scale(slot.days, slot.hours),
         terminated=jnp.zeros((), bool),
-        credit=work.expected_correct + gain.correct,
-        tally=tally,
+        credit=slot.credit,
+        tally=slot.tally._replace(published_reward=published),
     )
-
-
-def promise_of(params: Params, office: desk.Office, month: jax.Array) -> Promise:
-    """What is in hand, given where every case stands in line."""
-    # A pool fills with what comes in: on a guess, two cases of three.
-    rate = params.report_rate * params.office.lifetime[1]
-    cases_per_day = jnp.dot(params.incidents_per_day[:, month], rate / (1.0 + rate))
-    missing = desk.POOL_SIZE - (office.status == desk.BATCHED).sum()
-    pool_wait = jnp.clip(1.5 * missing / jnp.maximum(cases_per_day, 1e-3), 0.0, POOL_DAYS)
-    work = desk.work_in_hand(params.office, office, params.office.capacity[month], pool_wait)
-    return Promise(weigh_days(office, work.expected_days), work.hours, work.expected_correct)
-
-
-def weigh_days(office: desk.Office, days: jax.Array) -> jax.Array:
-    """Add up days by row, weighted by severity, and by severity and units: (2,)."""
-    weighted = office.hazard * days
-    return jnp.stack([weighted.sum(), (weighted * units_of(office.kind)).sum()])
-
-
-def _open_days(office: desk.Office) -> jax.Array:
-    """Days each actionable incident stays open in this slot, whether or not anybody called."""
-    is_open = (office.status != desk.FREE) & office.actionable
-    left = jnp.clip(office.ends - office.now, 0.0, 1.0 / SLOTS_PER_DAY)
-    return jnp.where(is_open, left, 0.0)
 
 
 def _scale(days: jax.Array, hours: jax.Array) -> jax.Array:
@@ -391,12 +305,6 @@ def _scale(days: jax.Array, hours: jax.Array) -> jax.Array:
     none = jnp.zeros((), jnp.float32)
     return jnp.stack([days[0] / SPEED_UNIT, -hours / COST_UNIT, none, days[1] / RETENTION_UNIT])
 
-
-ACTIONS = (
-    Action("inspect", escalates=True, cost_hours=1.0),
-    Action("batch", escalates=True, cost_hours=desk.SHARED_TIME),
-    Action("defer", escalates=False, cost_hours=0.0),
-)
 
 OBSERVATION_NAMES = (
     "is_building_wide", "is_no_heat", "unit_count", "queue", "season", "temperature",
@@ -409,6 +317,7 @@ def observe(params: Params, state: State) -> jax.Array:
     office = state.office
     row, there_is_one = desk.next_to_classify(office)
     kind = jnp.asarray(KINDS, jnp.float32)[office.kind[row]]
+    units = jnp.asarray(UNITS_BY_KIND, jnp.float32)[office.kind[row]]
     month = month_of(office)
     capacity = jnp.maximum(params.office.capacity[month], 1e-3)
     queued = (office.status == desk.QUEUED).sum() + office.n_extra.sum()
@@ -417,7 +326,7 @@ def observe(params: Params, state: State) -> jax.Array:
         [
             kind[0],
             kind[1],
-            jnp.log(units_of(office.kind[row])) / np.log(UNITS_BY_LEVEL[-1]),
+            jnp.log(units) / np.log(UNITS_BY_LEVEL[-1]),
             1.0 - kind[3] / 3.0,
             jnp.minimum(office.n_reports[row] - 1, 4) / 4.0,
         ]
@@ -433,38 +342,9 @@ def observe(params: Params, state: State) -> jax.Array:
     return jnp.concatenate([complaint[:3], office_now, complaint[3:]])
 
 
-def current_stratum(params: Params, state: State) -> jax.Array:
-    """Stratum of the complaint in hand; unknown in an empty slot."""
-    del params
-    row, there_is_one = desk.next_to_classify(state.office)
-    return jnp.where(there_is_one, state.office.stratum[row], N_STRATA - 1)
-
-
-def need_per_step(params: Params) -> jax.Array:
-    """Actionable incidents that begin per slot, by stratum (6,)."""
-    share = params.kind_shares @ params.actionable
-    return params.incidents_per_day.mean(axis=1) * share / SLOTS_PER_DAY
-
-
-def n_waiting(state: State) -> jax.Array:
-    """Complaints taken in and not yet closed."""
-    return state.office.n_open.sum()
-
-
-def capacity_per_step(params: Params) -> jax.Array:
-    """Most visits of one slot: two turns of the queue and a canvass, or a day's time saved up."""
-    return jnp.minimum(jnp.maximum(params.office.capacity.max(), 1.0) / desk.SHARED_TIME, 3.0)
-
-
 def scale_capacity(params: Params, factor: float) -> Params:
     """The same office with so many times the visits."""
     return params._replace(office=params.office._replace(capacity=params.office.capacity * factor))
-
-
-def steps_per_day(params: Params) -> jax.Array:
-    """Slots in a day."""
-    del params
-    return jnp.float32(SLOTS_PER_DAY)
 
 
 def kind_observations(harness: Harness) -> np.ndarray:
@@ -491,79 +371,20 @@ def rank_kinds(params: Params, by: str) -> np.ndarray:
     return KINDS @ np.array([1.0, 0.5, 0.0, -1.0])
 
 
-def score_candidates(
+def candidates(
     params: Params, harness: Harness, price_gain: float = 0.0, by: str = "score"
 ) -> list[heuristics.QueueRule]:
-    """Rules on a ranking of the kinds, as far as the policy can tell them apart."""
-    seen = kind_observations(harness)
-    reported = np.asarray(params.incidents_per_day.sum(axis=1) * params.report_rate)
-    shares = reported @ np.asarray(params.kind_shares)
-    root = np.sqrt(shares)[:, None]
-    design = np.column_stack([np.ones(N_KINDS), seen])
-    goal = rank_kinds(params, by)[:, None]
-    beta = np.linalg.lstsq(design * root, goal * root, rcond=None)[0][:, 0]
-    weights = beta[1:]
-    weights[-1] = price_gain / FEATURE_SCALE
-    column = harness.observation_names.index("queue")
-    return heuristics.queue_rules(weights, column, seen @ weights, shares)
+    """Rules on one of the rankings, with every bar."""
+    return rank_candidates(
+        params, harness, kind_observations(harness), rank_kinds(params, by), price_gain
+    )
 
 
 def make_score_rule(
     params: Params, harness: Harness, price_gain: float = 0.0, by: str = "score"
 ) -> Policy:
     """Inspect the first of a ranking; the bar that fits the capacity, raised by the queue."""
-    rate = params.report_rate * params.office.lifetime[1]
-    cases = float((params.incidents_per_day * (rate / (1.0 + rate))[:, None]).sum())
-    wanted = float(params.office.capacity.sum()) / max(cases, 1e-9)
-    place = int(np.argmin(np.abs(np.array(heuristics.BAR_SHARES) - wanted)))
-    candidates = score_candidates(params, harness, price_gain, by)
-    per_bar = len(candidates) // len(heuristics.BAR_SHARES)
-    return candidates[place * per_bar + per_bar // 2]
-
-
-def example() -> Params:
-    """A small office by hand: five equal strata that report 35 to 73 % of their incidents.
-
-    22 % of incidents are actionable, what the office sees tells them apart with an AUC of 0.76,
-    and inspectors can visit 30 % of the complaints.
-    """
-    reported = np.array([0.354, 0.42, 0.50, 0.60, 0.729])
-    lifetime_days = 3.7
-    rate = reported / (1 - reported) / lifetime_days
-    month = np.array(PROCESS.volume.month_shares)
-    complaints_per_day = BUSIEST_MONTH * SLOTS_PER_DAY * month / month.max()
-    per_incident = (rate * lifetime_days).mean()
-    incidents = np.zeros((N_STRATA, 12))
-    incidents[:5] = complaints_per_day / per_incident / 5
-    shares = np.ones(N_KINDS)
-    for column, weights in enumerate(
-        ((0.4, 0.6), (0.3, 0.7), (0.3, 0.3, 0.25, 0.15), (0.1, 0.3, 0.4, 0.2))
-    ):
-        shares *= np.array(weights)[KINDS[:, column]]
-    score = KINDS @ np.array([1.0, 0.6, 0.25, -0.75])
-    level = np.linspace(-6.0, 3.0, 901)
-    chance = 1 / (1 + np.exp(-(score + level[:, None])))
-    actionable = chance[np.argmin(np.abs(chance @ shares - 0.22))]
-    return Params(
-        incidents_per_day=jnp.asarray(incidents, jnp.float32),
-        kind_shares=jnp.asarray(np.tile(shares, (N_STRATA, 1)), jnp.float32),
-        actionable=jnp.asarray(actionable, jnp.float32),
-        report_rate=jnp.asarray(np.append(rate, rate.mean()), jnp.float32),
-        buildings=jnp.full(N_STRATA, 200.0, jnp.float32),
-        office=desk.OfficeParams(
-            silence=jnp.float32(0.1),
-            linked=jnp.float32(0.7),
-            lifetime=jnp.float32([lifetime_days, lifetime_days]),
-            repair=jnp.float32(1.0),
-            access=jnp.full(N_STRATA, 0.9, jnp.float32),
-            capacity=jnp.asarray(0.3 * complaints_per_day, jnp.float32),
-            lead=jnp.float32([0.25, 0.5, 0.75, 1.0]),
-            service_level=jnp.float32([1.0, 40.0, 60.0, 90.0]),
-            max_attempts=jnp.int32(1),
-            call_back=jnp.float32(1.5),
-            expiry=jnp.float32(5.0),
-        ),
-    )
+    return fit_capacity(params, candidates(params, harness, price_gain, by))
 
 
 CALL_BACK_DAYS = 1.5
@@ -574,31 +395,35 @@ LINKED_SHARE = 0.9
 """Share of further reports recognised as duplicates when they arrive (assumed)."""
 
 
+def example() -> Params:
+    """A small office by hand: five equal strata that report 35 to 73 % of their incidents.
+
+    22 % of incidents are actionable, what the office sees tells them apart with an AUC of 0.76,
+    and inspectors can visit 30 % of the complaints.
+    """
+    month = np.array(PROCESS.volume.month_shares)
+    return example_office(
+        KINDS,
+        # By building-wide, no heat, level of units and severity code.
+        part_shares=((0.4, 0.6), (0.3, 0.7), (0.3, 0.3, 0.25, 0.15), (0.1, 0.3, 0.4, 0.2)),
+        part_log_odds=(1.0, 0.6, 0.25, -0.75),
+        actionable=0.22,
+        complaints_per_day=BUSIEST_MONTH * SLOTS_PER_DAY * month / month.max(),
+        visits_per_complaint=0.3,
+        lifetime_days=3.7,
+        call_back_days=CALL_BACK_DAYS,
+        repair_days=REPAIR_DAYS,
+    )
+
+
 def make_params(figures: OfficeFigures) -> Params:
     """Scale a city down to one office whose busiest month nearly fills its slots."""
-    scale = BUSIEST_MONTH * SLOTS_PER_DAY / figures.cases_per_day.max()
-    share = np.clip(figures.reported_share, 0.02, 0.98)
-    number = lambda value: jnp.asarray(value, jnp.float32)  # noqa: E731
-    return Params(
-        incidents_per_day=number(figures.incidents_per_day * scale),
-        kind_shares=number(figures.kind_shares),
-        actionable=number(figures.actionable),
-        # Reports and endings compete at constant rates: reported first with this chance.
-        report_rate=number(share / (1.0 - share) / figures.lifetime_days),
-        buildings=number(np.maximum(figures.buildings * scale, 1.0)),
-        office=desk.OfficeParams(
-            silence=number(figures.silent_share),
-            linked=number(LINKED_SHARE),
-            lifetime=number([figures.lifetime_days, figures.lifetime_days]),
-            repair=number(REPAIR_DAYS),
-            access=number(figures.access),
-            capacity=number(figures.visits_per_day * scale),
-            lead=number(figures.leads_days),
-            service_level=number(casebook.SERVICE_LEVELS),
-            max_attempts=jnp.int32(1),
-            call_back=number(CALL_BACK_DAYS),
-            expiry=number(figures.expiry_days),
-        ),
+    return scale_to_office(
+        figures,
+        BUSIEST_MONTH * SLOTS_PER_DAY,
+        linked_share=LINKED_SHARE,
+        repair_days=REPAIR_DAYS,
+        call_back_days=CALL_BACK_DAYS,
     )
 
 
@@ -692,16 +517,16 @@ DOMAIN = Domain(
         initial_state=initial_state,
         transition=transition,
         observe=observe,
-        current_stratum=current_stratum,
-        need_per_step=need_per_step,
-        steps_per_day=steps_per_day,
-        n_waiting=n_waiting,
-        capacity_per_step=capacity_per_step,
+        current_stratum=lambda params, state: stratum_in_hand(state.office),
+        need_per_step=lambda params: need_per_slot(RULES, params),
+        steps_per_day=lambda params: jnp.float32(SLOTS_PER_DAY),
+        n_waiting=lambda state: state.office.n_open.sum(),
+        capacity_per_step=most_visits,
         scale_capacity=scale_capacity,
         example=example,
         estimate=estimate,
         truth=truth,
         complaints=seen_complaints,
-        candidates=score_candidates,
+        candidates=candidates,
     ),
 )

@@ -30,21 +30,23 @@ from parity311.city.process import (
 from parity311.city.profiles import (
     HOUR_SHARES,
     HPD_CODES,
+    HPD_SOURCES,
     HPD_WEEKDAY_SLOTS,
     WEEKDAY_SHARES,
+    by_year,
 )
 from parity311.mdp import backlog as line
 from parity311.mdp import backlog_estimate, backlog_rules
+from parity311.mdp.backlog_dynamics import backlog_dynamics, true_params
 from parity311.mdp.backlog_params import example_backlog
 from parity311.mdp.backlog_records import addresses_by_place
 from parity311.mdp.backlog_rules import linear_choice, play_action
 from parity311.mdp.backlog_step import Stepped, count_step, draw_step, pass_step, weigh_cases
+from parity311.mdp.backlog_trail import TRAIL_NAMES, Trail, average_trail, follow, look_back
 from parity311.mdp.contract import (
     N_STRATA,
-    NOBODY,
     Action,
     Domain,
-    Dynamics,
     Policy,
     Protocol,
     Transition,
@@ -79,6 +81,13 @@ _CATEGORIES = (
     Category("OUTSIDE BUILDING", "outside", 0.00206, -0.3, 0.472, 0.3811, 0.01, 0.01,
              lifetime_factor=1.667, rate_factor=0.6, lead=Delay(9, 1.0)),
 )
+_COMPLAINTS = (
+    2017, 351_581, 381_814, 238_527, 249_512, 252_700,
+    275_000, 295_000, 310_000, 325_000, 335_000,
+)  # from the first year on
+_MONTH_SHARES = (
+    0.088, 0.080, 0.085, 0.079, 0.082, 0.082, 0.086, 0.088, 0.084, 0.086, 0.080, 0.080,
+)
 # fmt: on
 
 PROCESS = ComplaintProcess(
@@ -86,33 +95,9 @@ PROCESS = ComplaintProcess(
     agency="HPD",
     categories=_CATEGORIES,
     volume=Volume(
-        complaints={
-            2017: 351_581,
-            2018: 381_814,
-            2019: 238_527,
-            2020: 249_512,
-            2021: 252_700,
-            2022: 275_000,
-            2023: 295_000,
-            2024: 310_000,
-            2025: 325_000,
-            2026: 335_000,
-        },
+        complaints=by_year(*_COMPLAINTS),
         complaints_per_incident=0.50,
-        month_shares=(
-            0.088,
-            0.080,
-            0.085,
-            0.079,
-            0.082,
-            0.082,
-            0.086,
-            0.088,
-            0.084,
-            0.086,
-            0.080,
-            0.080,
-        ),
+        month_shares=_MONTH_SHARES,
     ),
     places=Places(
         exposure_power=0.75,
@@ -159,7 +144,8 @@ PROCESS = ComplaintProcess(
         Flag("is_emergency", 0.35, 0.9),
         Flag("is_public_area", 0.20, 0.5),
     ),
-    sources={
+    sources=HPD_SOURCES
+    | {
         "volume": "HPD types other than heat, dariusmehri/311-HPD-and-DOB-Complaint-Comparison, "
         "311 counts of 2017 to November 2021 (2021 scaled to a full year); later years assumed "
         "to follow heat at half its growth",
@@ -168,15 +154,10 @@ PROCESS = ComplaintProcess(
         "reporting.zero_inflation": "fitted so that duplicates are 2.3 % of closed complaints "
         "(computed from 1,071 rows)",
         "volume.month_shares": "assumed: nearly flat",
-        "volume.month_factors_2020": "none applied",
-        "volume.complaints_per_incident": "fitted so that the yearly complaints come out",
         "places": "assumed: heavy-tailed over buildings as heat complaints are",
         "hazard": "assumed, so that intake predicts what is actionable with an AUC near 0.76",
         "hazard.lifetime_days": "assumed: no record says how long an incident lasts",
-        "reporting": "assumed",
         "reporting.rate_per_day": "assumed, so that nearly half of the incidents are reported",
-        "reporting.hour_shares": "311 heat complaints by hour, computed from 6,419 rows",
-        "service": "assumed",
         "service.visits_per_complaint": "fitted so that nearly every case is visited in the end",
         "categories": "shares: HPD types of 2020, "
         "dariusmehri/311-HPD-and-DOB-Complaint-Comparison, 311 counts of 2017 to November 2021; "
@@ -184,8 +165,6 @@ PROCESS = ComplaintProcess(
         "complaints (computed, 1,071 rows)",
         "places.borough_shares": "assumed: as heat",
         "places.quintile_rates": "assumed: as heat",
-        "reporting.weekday_shares": "311 heat complaints by weekday, computed from 6,419 rows",
-        "service.codes": "classes of HPD resolution texts",
         "service.lead_factor_2020": "mean closing days of HPD types rose by a third to a half "
         "from 2019 to 2020, dariusmehri/311-HPD-and-DOB-Complaint-Comparison, 311 counts of 2017 "
         "to November 2021",
@@ -240,34 +219,29 @@ class Params(NamedTuple):
     """() mean over the week"""
     typical: jax.Array
     """() cases waiting at a typical start: the unit of what is observed"""
-
-
-class Trail(NamedTuple):
-    """What the last hours were like."""
-
-    arrivals: jax.Array
-    """(24,) cases by hour, the latest first"""
-    week_mean: jax.Array
-    """() cases an hour, forgetting with a week"""
-    recurrence: jax.Array
-    """() share of further reports among complaints, forgetting with a day"""
-    close_days: jax.Array
-    """() age of cases when closed, forgetting with a day of visits"""
+    start_seen: jax.Array
+    """(S, n_names) what is seen of each start"""
 
 
 class State(NamedTuple):
-    """The backlog and the trail of the last hours."""
+    """The backlog, the trail of the last hours, and what a policy sees of them."""
 
     backlog: line.Backlog
     trail: Trail
+    seen: jax.Array
+    """(n_names,) kept, because a step's observation is read more often than it changes"""
 
 
 def initial_state(key: jax.Array, params: Params) -> State:
     """A recorded backlog after average hours."""
-    backlog, _ = line.start(params.backlog, jax.random.uniform(key))
-    usual = params.backlog.cases_per_day.sum() / 24.0
-    trail = Trail(jnp.full(24, usual), usual, jnp.float32(0.0), jnp.float32(7.0))
-    return settle(State(backlog, trail))
+    backlog, row = line.start(params.backlog, jax.random.uniform(key))
+    return settle(State(backlog, average_trail(params.backlog), params.start_seen[row]))
+
+
+def carry_on(params: Params, state: State) -> State:
+    """The next episode where the line and the trail stay as they are."""
+    backlog = line.carry_on(state.backlog)
+    return settle(State(backlog, state.trail, look_at(params, backlog, state.trail)))
 
 
 def choose_visits(
@@ -306,8 +280,9 @@ def transition(
     stepped = pass_step(params.backlog, before, visited, draws, SHAPE, (here, looked))
     hours = stepped.visits.sum()
     published = _scale(-burden_of(params, stepped.backlog), hours)
+    trail = follow(state.trail, stepped)
     return Transition(
-        state=State(stepped.backlog, follow(state.trail, stepped)),
+        state=State(stepped.backlog, trail, look_at(params, stepped.backlog, trail)),
         reward=_scale(saved_by(params, before, stepped), hours),
         terminated=jnp.zeros((), bool),
         credit=stepped.correct,
@@ -343,56 +318,25 @@ def _scale(days: jax.Array, hours: jax.Array) -> jax.Array:
     return jnp.stack([days[0] / SPEED_UNIT, -hours / COST_UNIT, none, days[1] / RETENTION_UNIT])
 
 
-def follow(trail: Trail, stepped: Stepped) -> Trail:
-    """The trail an hour later."""
-    n_new, n_repeats = stepped.n_new, stepped.n_repeats
-    by_age = stepped.service.closed.sum(axis=0).reshape(line.N_CODES, N_AGES).sum(axis=0)
-    n_closed = by_age.sum()
-    age = by_age @ np.arange(N_AGES, dtype=np.float32) / jnp.maximum(n_closed, 1e-6)
-    ratio = n_repeats / jnp.maximum(n_new + n_repeats, 1.0)
-    return Trail(
-        arrivals=jnp.concatenate([n_new[None], trail.arrivals[:-1]]),
-        week_mean=trail.week_mean + (n_new - trail.week_mean) / 168.0,
-        recurrence=trail.recurrence + (ratio - trail.recurrence) / 24.0,
-        close_days=trail.close_days + jnp.where(n_closed > 0, age - trail.close_days, 0.0) / 10.0,
-    )
-
-
 BACKLOG_NAMES = tuple(f"backlog_{name}" for name in CATEGORIES)
 URGENT_NAMES = tuple(f"urgent_{name}" for name in CATEGORIES)
 SAVING_NAMES = tuple(f"saving_{name}" for name in CATEGORIES)
-TRAIL_NAMES = (
-    "close_time", "lag_1h", "lag_2h", "lag_3h", "lag_24h", "rolling_mean_24h", "rolling_mean_168h",
-    "recurrence_ratio", "hour_sin", "hour_cos", "is_weekend", "month_sin", "month_cos",
-)  # fmt: skip
 OBSERVATION_NAMES = BACKLOG_NAMES + TRAIL_NAMES + URGENT_NAMES + SAVING_NAMES + ("time_left",)
 
 
 def observe(params: Params, state: State) -> jax.Array:
+    """What is seen of the backlog and the trail."""
+    del params
+    return state.seen
+
+
+def look_at(params: Params, backlog: line.Backlog, trail: Trail) -> jax.Array:
     """Backlog by category, the trail and the calendar; then codes A and B, and savings."""
-    backlog, trail = settle(state)
     cells = backlog.waiting.reshape(N_CATEGORIES, N_STRATA, -1).sum(axis=1)
     cells = settle(cells)
-    usual = params.backlog.cases_per_day.sum() / 24.0
-    hour = 2.0 * np.pi * (backlog.slot % 24) / 24.0
-    month = 2.0 * np.pi * backlog.month / 12.0
-    lags = jnp.stack([trail.arrivals[i] for i in (0, 1, 2, 23)])
-    means = jnp.stack([trail.arrivals.mean(), trail.week_mean])
-    calendar = jnp.stack(
-        [
-            trail.recurrence,
-            jnp.sin(hour),
-            jnp.cos(hour),
-            (backlog.slot >= 120).astype(jnp.float32),
-            jnp.sin(month),
-            jnp.cos(month),
-        ]
-    )
     parts = [
         cells.sum(axis=1) / params.typical * N_CATEGORIES,
-        trail.close_days[None] / N_AGES,
-        jnp.concatenate([lags, means]) / usual,
-        calendar,
+        look_back(params.backlog, backlog, trail, N_AGES),
         cells[:, : 2 * N_AGES].sum(axis=1) / params.typical * N_CATEGORIES,
         forecast_savings(params, backlog, cells),
         1.0 - backlog.n_steps[None] / SHAPE.max_steps,
@@ -413,12 +357,19 @@ def forecast_savings(params: Params, backlog: line.Backlog, cells: jax.Array) ->
     chance = params.backlog.chance.reshape(N_CATEGORIES, N_STRATA, line.N_CODES).mean(axis=1)
     access = params.backlog.access.reshape(N_CATEGORIES, N_STRATA).mean(axis=1)
     likely = (chance * weights * access[:, None])[:, :, None] * params.backlog.there
-    kept = likely.reshape(N_CATEGORIES, -1) * life / RETENTION_UNIT * DOMAIN.preference[3]
+    likely = likely.reshape(N_CATEGORIES, -1)
     n_visits = params.visits_per_hour * CAPACITY_WEEK.max()
     taken = jnp.clip(
         n_visits - cells @ line.comes_first(jnp.asarray(SHAPE.code_then_age)), 0.0, cells
     )
-    saved = (taken * (speed + kept)).sum(axis=1)
+    # Products row by row, as one operation: as a sum it would compute `likely` for every office.
+    kept = (
+        jax.lax.dot_general(taken, likely, (((1,), (1,)), ((0,), (0,))))
+        * life
+        / RETENTION_UNIT
+        * DOMAIN.preference[3]
+    )
+    saved = taken @ speed + kept
     return saved / jnp.maximum(saved.max(), 1e-6)
 
 
@@ -477,7 +428,22 @@ def candidates(params: Params, harness: Harness) -> list[Policy]:
 def make_params(backlog: line.BacklogParams, visits_per_day: float) -> Params:
     """Params with so many visits a day."""
     waiting = np.asarray(backlog.start_waiting).sum(axis=(1, 2)).mean()
-    return Params(backlog, jnp.float32(visits_per_day / 24.0), jnp.float32(max(waiting, 1.0)))
+    typical = jnp.float32(max(waiting, 1.0))
+    params = Params(backlog, jnp.float32(visits_per_day / 24.0), typical, jnp.zeros(0))
+    return params._replace(start_seen=look_at_starts(params))
+
+
+def scale_capacity(params: Params, factor: float) -> Params:
+    """The same office with so many times the visits."""
+    scaled = params._replace(visits_per_hour=params.visits_per_hour * factor)
+    return scaled._replace(start_seen=look_at_starts(scaled))
+
+
+@jax.jit
+def look_at_starts(params: Params) -> jax.Array:
+    """What is seen of each start, (S, n_names)."""
+    trail = average_trail(params.backlog)
+    return jax.vmap(lambda start: look_at(params, start, trail))(line.all_starts(params.backlog))
 
 
 def example() -> Params:
@@ -521,19 +487,12 @@ def layout_of(records: Records) -> backlog_estimate.Layout:
     return backlog_estimate.Layout("housing", N_PLACES, place_of, SHAPE, n_addresses, life)
 
 
-def estimate(records: Records, calibration: Any, date_to: date) -> Params:
-    """The office as the agency could know it before `date_to`."""
-    layout = layout_of(records)
-    return make_params(*backlog_estimate.estimate_backlog(records, calibration, date_to, layout))
-
-
 def truth(city: str | Path, date_from: date) -> Params:
     """The office as it really was from `date_from` on; only a synthetic city knows."""
     from parity311.records.truth import open_truth
 
     records, happened = open_records(city), open_truth(city)
-    layout = layout_of(records)
-    return make_params(*backlog_estimate.true_backlog(records, happened, date_from, layout))
+    return true_params(records, happened, date_from, layout_of, make_params)
 
 
 DOMAIN = Domain(
@@ -585,23 +544,19 @@ DOMAIN = Domain(
         "dual_threshold": make_dual,
         "canvass": play_action("CANVASS", "unsanitary_condition"),
     },
-    dynamics=Dynamics(
+    dynamics=backlog_dynamics(
+        SHAPE,
+        layout_of=layout_of,
+        make_params=make_params,
         params_type=Params,
         initial_state=initial_state,
         transition=transition,
         observe=observe,
-        current_stratum=lambda params, state: jnp.int32(NOBODY),
-        need_per_step=lambda params: line.need_by_stratum(params.backlog) / SHAPE.steps_per_day,
-        steps_per_day=lambda params: jnp.float32(SHAPE.steps_per_day),
         example=example,
-        estimate=estimate,
         truth=truth,
-        n_waiting=lambda state: state.backlog.waiting.sum(),
         capacity_per_step=lambda params: jnp.ceil(params.visits_per_hour * CAPACITY_WEEK.max()),
-        carry_on=lambda params, state: state._replace(backlog=line.carry_on(state.backlog)),
-        scale_capacity=lambda params, factor: params._replace(
-            visits_per_hour=params.visits_per_hour * factor
-        ),
+        carry_on=carry_on,
+        scale_capacity=scale_capacity,
         candidates=candidates,
     ),
 )

@@ -14,31 +14,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from parity311.city.process import (
-    Category,
-    ComplaintProcess,
-    Delay,
-    Flag,
-    Hazard,
-    Places,
-    Reporting,
-    Service,
-    Volume,
-)
+from parity311.city.process import Category, Delay, Flag, Places
 from parity311.city.profiles import (
-    BOROUGH_NO_ACCESS,
-    DOB_CODES,
-    DOB_MONTH_FACTORS_2020,
-    DOB_MONTH_SHARES,
-    DOB_SOURCES,
-    DOB_WEEKDAY_SHARES,
-    DOB_WEEKDAY_SLOTS,
-    HOUR_SHARES,
+    by_year,
+    dob_hazard,
+    dob_process,
+    dob_reporting,
+    dob_service,
 )
-from parity311.errors import InputError
 from parity311.mdp import backlog as line
 from parity311.mdp import backlog_estimate, backlog_rules
-from parity311.mdp.backlog_records import QueueCases, read_cases
+from parity311.mdp.backlog_records import read_cases
 from parity311.mdp.backlog_rules import linear_choice, play_action
 from parity311.mdp.contract import (
     N_STRATA,
@@ -51,6 +37,15 @@ from parity311.mdp.contract import (
     Transition,
 )
 from parity311.mdp.harness import Harness
+from parity311.mdp.office import SHARED_TIME
+from parity311.mdp.sites import (
+    HOURS,
+    SiteParams,
+    make_site_params,
+    need_per_site,
+    site_layout,
+    site_params_from,
+)
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
 from parity311.records.store import Records, open_records
 
@@ -65,27 +60,11 @@ _CATEGORIES = (
 )
 # fmt: on
 
-PROCESS = ComplaintProcess(
+PROCESS = dob_process(
     slug="scaffold",
-    agency="DOB",
     categories=_CATEGORIES,
-    volume=Volume(
-        complaints={
-            2017: 3_900,
-            2018: 3_900,
-            2019: 4_000,
-            2020: 3_500,
-            2021: 3_700,
-            2022: 3_800,
-            2023: 4_000,
-            2024: 3_800,
-            2025: 3_700,
-            2026: 3_800,
-        },
-        complaints_per_incident=0.477,
-        month_shares=DOB_MONTH_SHARES,
-        month_factors_2020=DOB_MONTH_FACTORS_2020,
-    ),
+    complaints=by_year(2017, 3_900, 3_900, 4_000, 3_500, 3_700, 3_800, 4_000, 3_800, 3_700, 3_800),
+    complaints_per_incident=0.477,
     places=Places(
         exposure_power=0.55,
         exposure_offset=-1.0,
@@ -94,38 +73,14 @@ PROCESS = ComplaintProcess(
         building_sd=1.2,
         year_sd=0.7,
     ),
-    hazard=Hazard(
-        lifetime_days=60.0,
-        code_shares=(0.12, 0.55, 0.25, 0.08),
-        code_noise_sd=0.5,
-        hazard_slope=1.2,
-        neglect_slope=0.5,
-    ),
-    reporting=Reporting(
-        rate_per_day=0.0125,
-        units_power=0.05,
-        reference_units=5.0,
-        zero_inflation=0.8,
-        hour_shares=HOUR_SHARES,
-        weekday_shares=DOB_WEEKDAY_SHARES,
-    ),
-    service=Service(
-        visits_per_complaint=1.05,
-        weekday_slots=DOB_WEEKDAY_SLOTS,
-        leads=(Delay(0.3, 0.8), Delay(1.2, 1.3), Delay(2.4, 1.3), Delay(4.0, 1.3)),
-        closing=Delay(0.5, 1.0),
-        intake=Delay(0.6, 1.5),
-        retry=Delay(12.0, 0.8),
-        borough_no_access=BOROUGH_NO_ACCESS,
-        units_no_access=-0.05,
-        renter_no_access=-0.10,
-        foreign_no_access=0.20,
-        no_access_2020=0.15,
-        codes=DOB_CODES,
+    hazard=dob_hazard(60.0, (0.12, 0.55, 0.25, 0.08)),
+    reporting=dob_reporting(0.0125, 0.8),
+    service=dob_service(
+        1.05,
+        (Delay(0.3, 0.8), Delay(1.2, 1.3), Delay(2.4, 1.3), Delay(4.0, 1.3)),
     ),
     flags=(Flag("is_over_sidewalk", 0.70, 0.7), Flag("has_fallen_debris", 0.10, 1.2)),
-    sources=DOB_SOURCES
-    | {
+    sources={
         "volume": "code 23: 22,308 in 77 months (michaelzoorob/dob-complaints-analysis, 783,289 "
         "complaints of 2020-01 to 2026-05); the three other codes assumed at a tenth of it; "
         "years in proportion to DOB totals",
@@ -138,17 +93,12 @@ PROCESS = ComplaintProcess(
 
 MAX_STEPS = 168
 """A site is followed for a week of hours from the complaint that brought it up."""
-HOURS = 24.0
 BATCH_HOUR = 8
 """Joint trips leave at 8 h, on weekdays."""
-BATCH_COST = 0.7
-"""Time a visit takes on a joint trip, in visits of its own (assumed: saves the way there)."""
 ESCALATION_COST = 3.0
 """Time an escalation takes: two officers, off schedule (assumed)."""
 MOST_TOKENS = 2.0
 """Visits a site's inspector can save up (assumed)."""
-DELAY_HOURS = 24.0
-"""A delayed site is looked at again after a day, or when somebody reports it again."""
 ESCALATED_ACCESS = 0.98
 """Chance that an escalation gets in: a stop-work order needs no appointment (assumed)."""
 
@@ -173,31 +123,7 @@ OBSERVATION_NAMES = (
 )  # fmt: skip
 
 
-class Params(NamedTuple):
-    """Sites as complaints bring them up; rates per hour."""
-
-    cases: jax.Array
-    """(24,) cumulative shares of stratum (first) and code among first complaints"""
-    chance: jax.Array
-    """(6, 4) chance that a complaint is about a hazard"""
-    report_rate: jax.Array
-    """(6,) reports per hour while something is wrong, by stratum"""
-    incident_rate: jax.Array
-    """() new incidents per hour at a site that had one"""
-    zip_rate: jax.Array
-    """(6,) complaints per hour in a site's postal code"""
-    worsening: jax.Array
-    """() chance per hour that an open hazard rises by one code"""
-    lifetime_hours: jax.Array
-    access: jax.Array
-    """(6,) chance that a visit gets in"""
-    visits_per_hour: jax.Array
-    """() visits the site's inspector can make"""
-    unreported: jax.Array
-    """(6,) hazards nobody reports for each one that somebody does"""
-    hidden_incidents: jax.Array
-    """(6,) incidents nobody reports for each reported one"""
-    sites_per_day: jax.Array
+Params = SiteParams
 
 
 class State(NamedTuple):
@@ -279,9 +205,9 @@ def visit_site(params: Params, state: State, action: jax.Array, chance: jax.Arra
     escalates = (action == ESCALATE) & (state.n_open > 0)
     works = is_office_hour(state.hour) & (state.n_open > 0)
     goes = works & (order == 1) & (state.tokens >= 1.0)
-    joins = works & (order == 2) & (state.hour % 24 == BATCH_HOUR) & (state.tokens >= BATCH_COST)
+    joins = works & (order == 2) & (state.hour % 24 == BATCH_HOUR) & (state.tokens >= SHARED_TIME)
     happens = escalates | goes | joins
-    cost = jnp.where(escalates, ESCALATION_COST, jnp.where(goes, 1.0, BATCH_COST))
+    cost = jnp.where(escalates, ESCALATION_COST, jnp.where(goes, 1.0, SHARED_TIME))
     access = jnp.where(escalates, ESCALATED_ACCESS, params.access[state.stratum])
     gets_in = chance < access
     found = happens & gets_in & (state.problem == HAZARD)
@@ -420,14 +346,6 @@ def observe(params: Params, state: State) -> jax.Array:
     return jnp.stack(values).astype(jnp.float32)
 
 
-def need_per_step(params: Params) -> jax.Array:
-    """Hazards per site and hour, reported or not, by stratum (6,)."""
-    shares = jnp.diff(params.cases, prepend=0.0).reshape(N_STRATA, line.N_CODES)
-    first = (shares * params.chance).sum(axis=1) / MAX_STEPS
-    later = shares.sum(axis=1) * params.incident_rate * params.chance.mean(axis=1)
-    return (first + later) * (1.0 + params.unreported)
-
-
 def make_rule(bar: float, price_gain: float = 0.0, batch_bar: float = -9.0) -> backlog_rules.Maker:
     """Maker: inspect an open site whose severity and recurrence exceed a bar, batch the others.
 
@@ -465,47 +383,6 @@ def candidates(params: Params, harness: Harness) -> list[Policy]:
     return [*found, make_expert(params, harness)]
 
 
-def make_params(
-    first: np.ndarray,
-    chance: np.ndarray,
-    reported: np.ndarray,
-    *,
-    lifetime_days: float,
-    report_rate: np.ndarray,
-    incidents_per_site_day: float,
-    zip_per_day: np.ndarray,
-    access: np.ndarray,
-    visits_per_case: float,
-    hidden_incidents: np.ndarray,
-    sites_per_day: float,
-    worsening_per_day: float = 0.0,
-) -> Params:
-    """Params from first complaints (6, 4) a day and what follows them; checked."""
-    total = float(first.sum())
-    if first.shape != (N_STRATA, line.N_CODES) or chance.shape != first.shape or total <= 0:
-        raise InputError(
-            f"First complaints have shape {first.shape} and sum {total}, chances {chance.shape}; "
-            f"both need {(N_STRATA, line.N_CODES)} and at least one complaint."
-        )
-    if ((chance < 0) | (chance > 1)).any() or ((reported <= 0) | (reported > 1)).any():
-        raise InputError("Chances lie between 0 and 1, reported shares above 0 and up to 1.")
-    number = lambda value: jnp.asarray(value, jnp.float32)  # noqa: E731
-    return Params(
-        cases=number(np.cumsum(first.reshape(-1)) / total),
-        chance=number(chance),
-        report_rate=number(np.minimum(report_rate / HOURS, 0.5)),
-        incident_rate=number(min(incidents_per_site_day / HOURS, 0.1)),
-        zip_rate=number(zip_per_day / HOURS),
-        worsening=number(worsening_per_day / HOURS),
-        lifetime_hours=number(lifetime_days * HOURS),
-        access=number(access),
-        visits_per_hour=number(visits_per_case / MAX_STEPS),
-        unreported=number(1.0 / reported - 1.0),
-        hidden_incidents=number(hidden_incidents),
-        sites_per_day=number(sites_per_day),
-    )
-
-
 def example() -> Params:
     """Sites by hand: five strata that report 35 to 73 % of equal hazards; visits for half.
 
@@ -514,7 +391,7 @@ def example() -> Params:
     reported = np.array([0.354, 0.42, 0.50, 0.60, 0.729, 0.5])
     share = np.append(reported[:5], 0.0)
     first = np.outer(share, PROCESS.hazard.code_shares)
-    return make_params(
+    return make_site_params(
         first,
         np.tile([0.55, 0.38, 0.24, 0.15], (N_STRATA, 1)),
         reported,
@@ -526,49 +403,12 @@ def example() -> Params:
         visits_per_case=0.5,
         hidden_incidents=1.0 / reported - 1.0,
         sites_per_day=10.0,
+        max_steps=MAX_STEPS,
         worsening_per_day=0.05,
     )
 
 
-LAYOUT = backlog_estimate.Layout(
-    "scaffold",
-    N_STRATA,
-    lambda located: located.stratum.astype(np.int64),
-    line.Shape(steps_per_day=24, bin_steps=24, n_ages=15, max_steps=MAX_STEPS, most_arrivals=4),
-    np.ones(N_STRATA),
-    PROCESS.hazard.lifetime_days,
-)
-"""What the records are read by: a place is a stratum."""
-
-
-def params_from(
-    records: Records, found: tuple[line.BacklogParams, float], cases: QueueCases
-) -> Params:
-    """Sites from a backlog by stratum and the cases behind it."""
-    backlog, visits_per_day = found
-    first = np.asarray(backlog.cases_per_day, np.float64)
-    chance = np.asarray(backlog.chance, np.float64)
-    hazards = (first * chance).sum(axis=1)
-    hidden = np.asarray(backlog.unreported_per_day, np.float64).sum(axis=1)
-    incidents = np.asarray(backlog.unreported_incidents, np.float64)
-    inside = cases.is_inside
-    n_sites = max(len(np.unique(cases.building[inside])), 1)
-    n_again = int(inside.sum()) - n_sites
-    zips = records.sql("SELECT count(DISTINCT zip) AS n FROM tracts")["n"][0].as_py()
-    a_day = max(float(first.sum()), 1e-9)
-    return make_params(
-        np.maximum(first, 1e-9),
-        chance,
-        np.clip(hazards / np.maximum(hazards + hidden, 1e-9), 0.02, 1.0),
-        lifetime_days=float(backlog.lifetime_days),
-        report_rate=np.full(N_STRATA, float(backlog.repeats_per_day)),
-        incidents_per_site_day=max(n_again, 0) / n_sites / max(cases.n_days, 1),
-        zip_per_day=np.full(N_STRATA, a_day / max(zips, 1)),
-        access=np.asarray(backlog.access, np.float64),
-        visits_per_case=visits_per_day / a_day,
-        hidden_incidents=incidents / np.maximum(first.sum(axis=1), 1e-9),
-        sites_per_day=a_day,
-    )
+LAYOUT = site_layout("scaffold", MAX_STEPS, PROCESS.hazard.lifetime_days)
 
 
 def estimate(records: Records, calibration: Any, date_to: date) -> Params:
@@ -577,7 +417,8 @@ def estimate(records: Records, calibration: Any, date_to: date) -> Params:
     Worsening is left out: the records give a case one code and never another.
     """
     found = backlog_estimate.estimate_backlog(records, calibration, date_to, LAYOUT)
-    return params_from(records, found, read_cases(records, "scaffold", records.window[0], date_to))
+    cases = read_cases(records, "scaffold", records.window[0], date_to)
+    return site_params_from(records, found, cases, MAX_STEPS)
 
 
 def truth(city: str | Path, date_from: date) -> Params:
@@ -586,15 +427,14 @@ def truth(city: str | Path, date_from: date) -> Params:
 
     records, happened = open_records(city), open_truth(city)
     found = backlog_estimate.true_backlog(records, happened, date_from, LAYOUT)
-    return params_from(
-        records, found, read_cases(records, "scaffold", date_from, records.window[1])
-    )
+    cases = read_cases(records, "scaffold", date_from, records.window[1])
+    return site_params_from(records, found, cases, MAX_STEPS)
 
 
 DOMAIN = Domain(
     slug="scaffold",
     title="Scaffolds and sidewalk sheds",
-    version=2,
+    version=3,
     decision="For each site and hour: inspect_now, delay, batch, escalate or ignore.",
     who_waits="Whoever walks or lives under it.",
     not_for="Releasing a scaffold for use.",
@@ -603,7 +443,7 @@ DOMAIN = Domain(
     actions=(
         Action("inspect_now", escalates=True, cost_hours=1.0),
         Action("delay", escalates=False, cost_hours=0.0),
-        Action("batch", escalates=True, cost_hours=BATCH_COST),
+        Action("batch", escalates=True, cost_hours=SHARED_TIME),
         Action("escalate", escalates=True, cost_hours=ESCALATION_COST),
         Action("ignore", escalates=False, cost_hours=0.0),
     ),
@@ -644,7 +484,7 @@ DOMAIN = Domain(
         transition=transition,
         observe=observe,
         current_stratum=lambda params, state: state.stratum,
-        need_per_step=need_per_step,
+        need_per_step=lambda params: need_per_site(params, MAX_STEPS),
         steps_per_day=lambda params: jnp.float32(HOURS),
         example=example,
         estimate=estimate,

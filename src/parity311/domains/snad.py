@@ -14,26 +14,13 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from parity311.city.process import (
-    Category,
-    ComplaintProcess,
-    Delay,
-    Flag,
-    Hazard,
-    Places,
-    Reporting,
-    Service,
-    Volume,
-)
+from parity311.city.process import Category, Delay, Flag, Places
 from parity311.city.profiles import (
-    BOROUGH_NO_ACCESS,
-    DOB_CODES,
-    DOB_MONTH_FACTORS_2020,
-    DOB_MONTH_SHARES,
-    DOB_SOURCES,
-    DOB_WEEKDAY_SHARES,
-    DOB_WEEKDAY_SLOTS,
-    HOUR_SHARES,
+    by_year,
+    dob_hazard,
+    dob_process,
+    dob_reporting,
+    dob_service,
 )
 from parity311.mdp.contract import Action, Domain, Policy, Protocol
 from parity311.mdp.harness import Harness
@@ -63,27 +50,11 @@ _CATEGORIES = (
 )
 # fmt: on
 
-PROCESS = ComplaintProcess(
+PROCESS = dob_process(
     slug="snad",
-    agency="DOB",
     categories=_CATEGORIES,
-    volume=Volume(
-        complaints={
-            2017: 105,
-            2018: 106,
-            2019: 97,
-            2020: 42,
-            2021: 35,
-            2022: 36,
-            2023: 38,
-            2024: 39,
-            2025: 39,
-            2026: 36,
-        },
-        complaints_per_incident=0.478,
-        month_shares=DOB_MONTH_SHARES,
-        month_factors_2020=DOB_MONTH_FACTORS_2020,
-    ),
+    complaints=by_year(2017, 105, 106, 97, 42, 35, 36, 38, 39, 39, 36),
+    complaints_per_incident=0.478,
     places=Places(
         exposure_power=0.3,
         exposure_offset=-1.0,
@@ -92,38 +63,16 @@ PROCESS = ComplaintProcess(
         building_sd=0.8,
         tract_share=0.35,
     ),
-    hazard=Hazard(
-        lifetime_days=120.0,
-        code_shares=(0.05, 0.60, 0.25, 0.10),
-        code_noise_sd=0.5,
-        hazard_slope=1.2,
-        neglect_slope=0.5,
-    ),
-    reporting=Reporting(
-        rate_per_day=0.0065,
-        units_power=0.05,
-        reference_units=5.0,
-        zero_inflation=0.8,
-        hour_shares=HOUR_SHARES,
-        weekday_shares=DOB_WEEKDAY_SHARES,
-    ),
-    service=Service(
-        visits_per_complaint=1.2,
-        weekday_slots=DOB_WEEKDAY_SLOTS,
-        leads=(Delay(0.5, 0.8), Delay(4.0, 1.5), Delay(8.0, 1.5), Delay(12.0, 1.5)),
+    hazard=dob_hazard(120.0, (0.05, 0.60, 0.25, 0.10)),
+    reporting=dob_reporting(0.0065, 0.8),
+    service=dob_service(
+        1.2,
+        (Delay(0.5, 0.8), Delay(4.0, 1.5), Delay(8.0, 1.5), Delay(12.0, 1.5)),
         closing=Delay(1.0, 1.0),
         intake=Delay(1.0, 1.0),
-        retry=Delay(12.0, 0.8),
-        borough_no_access=BOROUGH_NO_ACCESS,
-        units_no_access=-0.05,
-        renter_no_access=-0.10,
-        foreign_no_access=0.20,
-        no_access_2020=0.15,
-        codes=DOB_CODES,
     ),
     flags=(Flag("is_tree_removal", 0.65, 0.5), Flag("is_in_progress", 0.40, 0.9)),
-    sources=DOB_SOURCES
-    | {
+    sources={
         "volume": "SNAD, dariusmehri/311-HPD-and-DOB-Complaint-Comparison, 311 counts of 2017 to "
         "November 2021; 87 complaints in 2024-01 to 2026-03 (the paper); years between assumed",
         "service.leads": "fitted so that the mean closing days of 2020-21 (36, 19) come out, "

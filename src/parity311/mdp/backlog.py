@@ -155,6 +155,13 @@ def carry_on(backlog: Backlog) -> Backlog:
     return backlog._replace(n_steps=jnp.int32(0), month=(backlog.month + 1) % 12)
 
 
+def all_starts(params: BacklogParams) -> Backlog:
+    """Every recorded backlog, with a leading axis (S,)."""
+    n_starts = params.start_slot.shape[0]
+    middles = (jnp.arange(n_starts) + 0.5) / n_starts
+    return jax.vmap(lambda chance: start(params, chance)[0])(middles)
+
+
 def poisson(chance: jax.Array, mean: jax.Array, largest: int) -> jax.Array:
     """Poisson numbers from uniform ones of any shape, cut off at `largest`."""
     term = jnp.exp(-mean)

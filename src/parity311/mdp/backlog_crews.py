@@ -14,6 +14,7 @@ import numpy as np
 from jax.lax import optimization_barrier as settle
 
 from parity311.mdp.backlog import comes_first
+from parity311.mdp.positions import first_of_largest
 
 _EDGES = np.linspace(0.0, 1.0, 17, dtype=np.float32) ** 2
 LEVELS = (_EDGES[1:] + _EDGES[:-1]) / 2
@@ -50,14 +51,8 @@ class Sent(NamedTuple):
 
 
 def load_worth(above: jax.Array, n_visits: jax.Array) -> jax.Array:
-    """Worth of the best `n_visits` cases, from counts above each level (16, ...)."""
-    return jnp.asarray(WIDTHS) @ jnp.minimum(above, n_visits)
-
-
-def first_of_largest(values: jax.Array) -> jax.Array:
-    """Position of the largest value, the first where several are; two plain reductions."""
-    n = values.shape[0]
-    return jnp.where(values == values.max(), jnp.arange(n), n - 1).min()
+    """Worth of the best `n_visits` cases, from counts above each level (..., 16)."""
+    return jnp.minimum(above, n_visits) @ jnp.asarray(WIDTHS)
 
 
 def send_crews(waiting: jax.Array, places: jax.Array, orders: Orders) -> Sent:
@@ -67,9 +62,9 @@ def send_crews(waiting: jax.Array, places: jax.Array, orders: Orders) -> Sent:
     visit follow for all crews at once, since who comes later at a place goes on where others left.
     """
     orders = settle(orders._replace(most_at_place=jnp.int32(orders.most_at_place)))
-    reaches = (orders.worth[None, :] >= LEVELS[:, None]).astype(jnp.float32)
+    reaches = (orders.worth[:, None] >= LEVELS[None, :]).astype(jnp.float32)
     # The barriers keep the compiler from computing a stage again for everything that reads it.
-    above = settle(reaches @ waiting.T)
+    above = settle(waiting @ reaches)
     staying, moving = load_worth(above, orders.load[0]), load_worth(above, orders.load[1])
     numbers = jnp.arange(waiting.shape[0])
     n_at = jnp.zeros(waiting.shape[0], jnp.float32)
@@ -87,8 +82,9 @@ def send_crews(waiting: jax.Array, places: jax.Array, orders: Orders) -> Sent:
         made = earlier + jnp.where(place == places[crew], *orders.n_visits[crew])
         here = numbers == place
         # What the best cases are worth after those that are already taken.
-        column = above[:, place]
-        left = [load_worth(column, made + load) - load_worth(column, made) for load in orders.load]
+        here_above = above[place]
+        taken_worth = load_worth(here_above, made)
+        left = [load_worth(here_above, made + load) - taken_worth for load in orders.load]
         staying = jnp.where(here, left[0], staying)
         moving = jnp.where(here, left[1], moving)
         n_made = jnp.where(here, made, n_made)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from parity311.mdp.contract import N_KNOWN_STRATA, N_STRATA, Action
 from parity311.mdp.office import FREE, N_ROWS, SERVED, UNREPORTED, Office, OfficeParams, Work
+from parity311.mdp.positions import first_of_largest, first_where
 
 BUILDINGS_PER_VISIT = 8.0
 """Buildings of one block face that fit into the time of one visit (assumed: no source found)."""
@@ -34,12 +35,12 @@ def canvass(
     `buildings` (6,) are those of the office's area by stratum, `is_chosen` () says whether the
     action was taken, `chance` () is uniform and decides whether something is found.
     """
-    target = jnp.argmax(prices[:N_KNOWN_STRATA])
+    target = first_of_largest(prices[:N_KNOWN_STRATA])
     goes = is_chosen & (office.allowance >= 1.0)
     hidden = (office.status == UNREPORTED) & (office.stratum == target) & (office.ends > office.now)
     share = jnp.clip(BUILDINGS_PER_VISIT / jnp.maximum(buildings[target], 1.0), 0.0, 1.0)
     finds = goes & (chance < 1.0 - (1.0 - share) ** hidden.sum())
-    row = jnp.argmax(hidden)
+    row = first_where(hidden)
     here = (jnp.arange(N_ROWS) == row) & finds & hidden
     served = here & office.actionable
     group = jnp.arange(N_STRATA) == target

@@ -75,6 +75,7 @@ def check_shapes(domain: Domain, params: Any) -> list[str]:
         ("terminated", moved.terminated, (), jnp.bool_),
         ("credit", moved.credit, (N_STRATA,), jnp.float32),
         ("outcomes", moved.tally.outcomes, (len(domain.outcome_names),), jnp.float32),
+        ("measures", moved.tally.measures, (len(domain.measure_names),), jnp.float32),
         ("hours", moved.tally.hours, (), jnp.float32),
     ]
     by_stratum = ("correct", "counted", "actionable", "incidents", "reported_actionable")
@@ -89,6 +90,9 @@ def check_shapes(domain: Domain, params: Any) -> list[str]:
     after = jax.tree.map(lambda x: (x.shape, x.dtype), moved.state)
     if before != after:
         problems.append("a step changes the shape or type of the state")
+    # A type that gives way to others is another type after the step: all would compile twice.
+    if any(x.weak_type for x in jax.tree.leaves((state, moved.state))):
+        problems.append("the state has numbers without a type of their own: name it, float32")
     return problems
 
 

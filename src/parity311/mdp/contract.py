@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
+import numpy as np
 
 from parity311.errors import InputError, unknown_name
 
@@ -101,6 +102,9 @@ class Tally(NamedTuple):
     """() inspector hours of those visits."""
     outcomes: jax.Array
     """(n_outcomes,) complaints closed, by the domain's `outcome_names`."""
+    measures: Any = np.zeros(0, np.float32)
+    """(n_measures,) what else the paper reports of the state a step leads to, by the domain's
+    `measure_names`: summed like all else, so the mean over an episode is the sum over its steps."""
 
 
 class Transition(NamedTuple):
@@ -205,6 +209,8 @@ class Domain:
     geographic_features: tuple[str, ...] = ()
     """Observations that encode where a complaint comes from, hence equity-sensitive."""
     outcome_names: tuple[str, ...] = ()
+    measure_names: tuple[str, ...] = ()
+    """Figures of its own that the paper reports beside the reward, as means over the steps."""
     max_steps: int = 0
     protocol: Protocol | None = None
     ceiling: str = ""

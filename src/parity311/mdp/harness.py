@@ -34,6 +34,21 @@ class Running(NamedTuple):
     """() int32 steps taken in this episode"""
 
 
+class Advance(NamedTuple):
+    """One step of an episode, with nothing done about its end."""
+
+    running: Running
+    observation: jax.Array
+    """(n_features,) what the action led to"""
+    reward: jax.Array
+    """(4,) what the action saved, equity included"""
+    terminated: jax.Array
+    """() bool: the process ended; there is no future to value"""
+    truncated: jax.Array
+    """() bool: time ran out; the future is only cut off"""
+    tally: Tally
+
+
 class Step(NamedTuple):
     """One step: what to continue from, what was earned, and whether an episode ended."""
 
@@ -123,6 +138,27 @@ class Harness:
         coverage = self._mode.features(equity, running.equity, stratum)
         return jnp.concatenate([features, coverage])
 
+    def advance(
+        self,
+        key: jax.Array,
+        params: Any,
+        equity: EquityParams,
+        running: Running,
+        action: jax.Array,
+    ) -> Advance:
+        """Take one action; whoever calls starts the next episode where this one has ended."""
+        play = self.domain.play
+        prices = running.equity.prices
+        moved = play.transition(key, params, running.state, action, prices)
+        paid = self._mode.reward(equity, running.equity, moved.credit)
+        reward = jnp.where(jnp.arange(N_REWARDS) == EQUITY, paid, moved.reward)
+        counted = self._mode.update(equity, running.equity, moved.tally.counted)
+        n_steps = running.n_steps + 1
+        arrived = Running(moved.state, counted, n_steps)
+        truncated = (n_steps >= self.horizon) & ~moved.terminated
+        observation = self.observe(params, equity, arrived)
+        return Advance(arrived, observation, reward, moved.terminated, truncated, moved.tally)
+
     def step(
         self,
         key: jax.Array,
@@ -132,33 +168,27 @@ class Harness:
         action: jax.Array,
     ) -> Step:
         """Take one action; where the episode ends, the next one has already begun."""
-        play = self.domain.play
         key_transition, key_reset = jax.random.split(key)
-        prices = running.equity.prices
-        moved = play.transition(key_transition, params, running.state, action, prices)
-        paid = self._mode.reward(equity, running.equity, moved.credit)
-        reward = jnp.where(jnp.arange(N_REWARDS) == EQUITY, paid, moved.reward)
-        counted = self._mode.update(equity, running.equity, moved.tally.counted)
-        n_steps = running.n_steps + 1
-        arrived = Running(moved.state, counted, n_steps)
-        truncated = (n_steps >= self.horizon) & ~moved.terminated
-        is_over = moved.terminated | truncated
+        moved = self.advance(key_transition, params, equity, running, action)
+        arrived = moved.running
+        is_over = moved.terminated | moved.truncated
+        play = self.domain.play
         carry_on = play.carry_on if self.carries_on else None
         fresh = (
             play.initial_state(key_reset, params)
             if carry_on is None
-            else carry_on(params, moved.state)
+            else carry_on(params, arrived.state)
         )
-        state = jax.tree.map(lambda new, old: jnp.where(is_over, new, old), fresh, moved.state)
-        going_on = Running(state, counted, jnp.where(is_over, 0, n_steps))
-        final_observation = self.observe(params, equity, arrived)
-        observation = jnp.where(is_over, self.observe(params, equity, going_on), final_observation)
+        state = jax.tree.map(lambda new, old: jnp.where(is_over, new, old), fresh, arrived.state)
+        going_on = Running(state, arrived.equity, jnp.where(is_over, 0, arrived.n_steps))
+        # Seen from the fresh state alone, which is often a constant, not from the chosen one.
+        first = self.observe(params, equity, going_on._replace(state=fresh))
         return Step(
             going_on,
-            observation,
-            reward,
+            jnp.where(is_over, first, moved.observation),
+            moved.reward,
             moved.terminated,
-            truncated,
-            final_observation,
+            moved.truncated,
+            moved.observation,
             moved.tally,
         )

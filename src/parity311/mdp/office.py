@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from parity311.mdp.contract import N_STRATA
+from parity311.mdp.positions import first_of_smallest
 
 FREE, UNREPORTED, INTAKE, QUEUED, BATCHED, DEFERRED, SERVED = range(7)
 """Status of a row: empty; nobody called; waiting to be classified; waiting for an inspector; in
@@ -205,7 +206,7 @@ def next_to_classify(office: Office) -> tuple[jax.Array, jax.Array]:
     """
     is_waiting = waiting_rows(office)
     order = office.urgency.astype(jnp.float32) * 1e4 + office.came_in
-    return jnp.argmin(jnp.where(is_waiting, order, NEVER)), is_waiting.any()
+    return first_of_smallest(jnp.where(is_waiting, order, NEVER)), is_waiting.any()
 
 
 def add_arrivals(office: Office, arrivals: Arrivals) -> tuple[Office, jax.Array]:
@@ -339,7 +340,7 @@ def visit_next(
     `chance` () is uniform and decides about access.
     """
     can_visit = visitable_rows(office)
-    row = jnp.argmin(jnp.where(can_visit, queue_order(office), jnp.inf))
+    row = first_of_smallest(jnp.where(can_visit, queue_order(office), jnp.inf))
     status, stratum = office.status[row], office.stratum[row]
     cost = jnp.where(office.is_shared[row] & (status == QUEUED), SHARED_TIME, 1.0)
     goes = can_visit[row] & (office.allowance >= cost)

@@ -13,11 +13,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 
 from parity311.mdp import casebook
 from parity311.mdp.contract import N_STRATA
+from parity311.mdp.office import OfficeParams
+from parity311.mdp.office_step import OfficeProcess
 from parity311.records.schema import SEVERITIES, VISIT_RESULTS
 
 if TYPE_CHECKING:
@@ -176,6 +179,41 @@ def true_figures(
         lifetime_days=float(began["lifetime_days"].mean()),
         silent_share=silent_share,
         expiry_days=casebook.longest_wait(book),
+    )
+
+
+def scale_to_office(
+    figures: OfficeFigures,
+    cases_per_busy_day: float,
+    *,
+    linked_share: float,
+    repair_days: float,
+    call_back_days: float,
+) -> OfficeProcess:
+    """Scale a city down to one office that takes in so many cases a day in its busiest month."""
+    scale = cases_per_busy_day / figures.cases_per_day.max()
+    share = np.clip(figures.reported_share, 0.02, 0.98)
+    number = lambda value: jnp.asarray(value, jnp.float32)  # noqa: E731
+    return OfficeProcess(
+        incidents_per_day=number(figures.incidents_per_day * scale),
+        kind_shares=number(figures.kind_shares),
+        actionable=number(figures.actionable),
+        # Reports and endings compete at constant rates: reported first with this chance.
+        report_rate=number(share / (1.0 - share) / figures.lifetime_days),
+        buildings=number(np.maximum(figures.buildings * scale, 1.0)),
+        office=OfficeParams(
+            silence=number(figures.silent_share),
+            linked=number(linked_share),
+            lifetime=number([figures.lifetime_days, figures.lifetime_days]),
+            repair=number(repair_days),
+            access=number(figures.access),
+            capacity=number(figures.visits_per_day * scale),
+            lead=number(figures.leads_days),
+            service_level=number(casebook.SERVICE_LEVELS),
+            max_attempts=jnp.int32(1),
+            call_back=number(call_back_days),
+            expiry=number(figures.expiry_days),
+        ),
     )
 
 

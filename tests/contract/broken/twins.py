@@ -181,6 +181,12 @@ BROKEN: dict[str, tuple[Callable[[], Domain], str]] = {
     "reward too short": (lambda: make_domain(transition=_pay_three), "reward is"),
     "pays equity itself": (lambda: make_domain(transition=_pay_equity), "equity component"),
     "state changes its shape": (lambda: make_domain(transition=_grow), "shape or type"),
+    "state without a type": (
+        lambda: make_domain(
+            initial_state=lambda key, params: State(jnp.full((), 0.5), jnp.int32(0))
+        ),
+        "without a type",
+    ),
     "traced again": (lambda: make_domain(example=_StaticParams), "traced"),
     "more correct than visits": (
         lambda: make_domain(transition=_more_correct_than_visits),
@@ -199,6 +205,10 @@ BROKEN: dict[str, tuple[Callable[[], Domain], str]] = {
             observation_sets={"published": ("level", "other")},
         ),
         "observation is",
+    ),
+    "measures less than it names": (
+        lambda: replace(make_domain(), measure_names=("level",)),
+        "measures is",
     ),
     "set names what is not observed": (
         lambda: replace(make_domain(), observation_sets={"published": ("levle",)}),

@@ -43,7 +43,7 @@ def calibrations(records: Records) -> dict[str, Calibration]:
 @pytest.fixture(scope="module")
 def estimated(records: Records, calibrations: dict[str, Calibration]) -> dict[str, Any]:
     return {
-        slug: module.estimate(records, calibrations[slug], SPLIT)
+        slug: module.DOMAIN.estimate(records, calibrations[slug], SPLIT)
         for slug, module in MODULES.items()
     }
 
@@ -71,7 +71,7 @@ def test_arrivals_approach_the_truth_as_records_grow(
     true: dict[str, Any],
 ) -> None:
     """Shares of cases by place and code, after three months and after two years."""
-    early = MODULES[slug].estimate(records, calibrations[slug], EARLY)
+    early = MODULES[slug].DOMAIN.estimate(records, calibrations[slug], EARLY)
     goal = shares(true[slug].backlog.cases_per_day)
     distance = {
         name: 0.5 * np.abs(shares(params.backlog.cases_per_day) - goal).sum()
@@ -174,9 +174,9 @@ def test_a_city_without_the_domain_and_too_few_records_are_refused(
     records: Records, calibrations: dict[str, Calibration]
 ) -> None:
     with pytest.raises(InputError, match="no records of domain 'housing'"):
-        housing.estimate(records, calibrations["ert"], SPLIT)
+        get_domain("housing").estimate(records, calibrations["ert"], SPLIT)
     with pytest.raises(EstimationError, match="at least 200"):
-        ert.estimate(records, calibrations["ert"], date(2023, 1, 10))
+        ert.DOMAIN.estimate(records, calibrations["ert"], date(2023, 1, 10))
 
 
 def test_places_of_housing_are_categories_and_strata() -> None:

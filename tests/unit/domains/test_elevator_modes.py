@@ -55,6 +55,28 @@ def test_the_published_reward_is_the_tail_and_twice_the_severity() -> None:
     np.testing.assert_allclose(speed, -(seen[..., late] + 2 * scale * seen[..., severe]), rtol=1e-4)
 
 
+def actionable_share(name: str) -> float:
+    """The paper's Act.: visits that found something actionable, among all visits."""
+    tally, place = played().tally, played().of(name)
+    return float(tally.outcomes[place][..., 0].sum() / tally.visits[place].sum())
+
+
+def test_the_measures_of_the_table_stand_beside_the_reward() -> None:
+    assert get_domain("elevator").measure_names == (
+        "open_over_30_days",
+        "severity_weighted_backlog",
+    )
+    late, severe = np.moveaxis(played().tally.measures, -1, 0)
+    speed = played().tally.published_reward[..., 0] * elevator.UNITS[0]
+    np.testing.assert_allclose(speed, -(late + 2.0 * severe), rtol=1e-5)
+    balanced, nobody = (played().of(name) for name in ("BALANCED", "NO_DISPATCH"))
+    assert late[nobody].mean() > 1.4 * late[balanced].mean()
+    assert severe[nobody].mean() > 1.8 * severe[balanced].mean()
+    shares = {name: actionable_share(name) for name in ("TAIL", "EMERG", "ACTIONABLE", "BALANCED")}
+    assert max(shares, key=lambda name: shares[name]) == "ACTIONABLE"
+    assert 0.10 < shares["BALANCED"] < 0.25
+
+
 def test_modes_stand_in_the_order_of_the_table() -> None:
     reward = played().tally.published_reward[..., 0].sum(axis=-1).mean(axis=-1)
     level = {name: reward[i] * elevator.UNITS[0] for i, name in enumerate(played().names)}

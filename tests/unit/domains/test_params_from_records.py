@@ -11,7 +11,7 @@ import pytest
 from parity311.city.build import build_city
 from parity311.domains import boiler, get_domain, heat
 from parity311.errors import EstimationError, InputError, RecordsError
-from parity311.mdp import casebook
+from parity311.mdp import casebook, filing_records
 from parity311.records.store import Records, open_records
 from parity311.reporting.calibration import calibrate
 
@@ -33,7 +33,8 @@ def records(city: Path) -> Records:
 
 def features_by_filing(records: Records, date_to: date, cut_off: str) -> dict[str, tuple]:
     """What the query knows of each filing before the split, with rows up to `date_to` there."""
-    rows = records.sql(boiler.filings_query(date(2024, 1, 1), date_to, cut_off)).to_pylist()
+    query = filing_records.filings_query("boiler", date(2024, 1, 1), date_to, cut_off)
+    rows = records.sql(query).to_pylist()
     names = ("is_recurrent", "tract_defects", "tract_filings")
     return {
         row["complaint_id"]: tuple(int(row[name]) for name in names)
@@ -51,7 +52,7 @@ def n_changed(records: Records, cut_off: str) -> int:
 
 
 def test_boiler_features_do_not_know_the_future(records: Records) -> None:
-    assert n_changed(records, boiler.CUT_OFF) == 0
+    assert n_changed(records, filing_records.CUT_OFF) == 0
 
 
 def test_without_the_cut_off_they_would(records: Records) -> None:
@@ -117,7 +118,7 @@ def test_heat_params_are_near_the_truth(records: Records, city: Path) -> None:
         np.average(centred[0] ** 2, weights=weight) * np.average(centred[1] ** 2, weights=weight)
     )
     assert correlation > 0.85
-    need = [np.asarray(heat.need_per_step(params))[:5] for params in (estimated, true)]
+    need = [np.asarray(heat.DOMAIN.play.need_per_step(params))[:5] for params in (estimated, true)]
     shares = [values / values.sum() for values in need]
     np.testing.assert_allclose(shares[0], shares[1], atol=0.08)
     np.testing.assert_allclose(estimated.office.capacity, true.office.capacity, rtol=0.4, atol=0.05)

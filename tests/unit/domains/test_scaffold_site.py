@@ -19,6 +19,8 @@ from tests.unit.domains.backlog_play import (
 
 from parity311.domains import get_domain, scaffold
 from parity311.errors import InputError
+from parity311.mdp.office import SHARED_TIME
+from parity311.mdp.sites import make_site_params
 
 PARAMS = scaffold.example()
 
@@ -71,7 +73,7 @@ def site(**changed: object) -> scaffold.State:
         (scaffold.INSPECT_NOW, {"hour": jnp.int32(3)}, False, 0.0),
         (scaffold.INSPECT_NOW, {"n_open": jnp.float32(0.0)}, False, 0.0),
         (scaffold.BATCH, {}, False, 0.0),
-        (scaffold.BATCH, {"hour": jnp.int32(8)}, True, scaffold.BATCH_COST),
+        (scaffold.BATCH, {"hour": jnp.int32(8)}, True, SHARED_TIME),
         (scaffold.ESCALATE, {"hour": jnp.int32(3), "tokens": jnp.float32(0.0)}, True, 3.0),
         (scaffold.DELAY, {}, False, 0.0),
         (scaffold.IGNORE, {}, False, 0.0),
@@ -120,7 +122,7 @@ def test_features_are_the_papers() -> None:
 
 def test_params_that_cannot_be_are_refused() -> None:
     with pytest.raises(InputError, match="shape"):
-        scaffold.make_params(
+        make_site_params(
             np.ones((5, 4)),
             np.ones((6, 4)),
             np.ones(6),
@@ -132,4 +134,5 @@ def test_params_that_cannot_be_are_refused() -> None:
             visits_per_case=1.0,
             hidden_incidents=np.ones(6),
             sites_per_day=1.0,
+            max_steps=168,
         )
