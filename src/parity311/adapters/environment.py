@@ -101,7 +101,8 @@ def _compile(harness: Harness, world: Form) -> Programs:
     episode = form_of(jax.eval_shape(start, params, equity, 0)[0])
 
     def reset(given: Any, seed: Any) -> tuple[Any, jax.Array]:
-        begun, observation = start(*unpack(world, *given), seed)
+        params, equity = unpack(world, *given)
+        begun, observation = start(params, equity, seed)
         return pack(begun), observation
 
     def step(given: Any, packed: Any, action: Any) -> tuple[Any, jax.Array]:
