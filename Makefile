@@ -17,7 +17,7 @@ run: $(VENV)/.core ## Build a small city, learn two domains, audit them, write r
 	@$(BIN)/parity311 run $(ARGS)
 
 test: $(VENV)/.dev lint ## Check style, types and layers, then run every test
-	@$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
+	@$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 
 lint: $(VENV)/.dev ## Check style, types and the direction of imports
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/pyright && $(BIN)/lint-imports
