@@ -47,25 +47,49 @@ FILES = (
 MARK = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def run_command(*arguments: str) -> str:
-    """Standard output of a parity311 command, at a fixed width and without colour."""
+def run_python(code: str, *arguments: str) -> str:
+    """What a program prints, as wide as the documents are."""
     result = subprocess.run(
-        [sys.executable, "-c", "from parity311.cli import main; main()", *arguments],
+        [sys.executable, "-c", code, *arguments],
         capture_output=True,
         text=True,
         check=True,
         cwd=ROOT,
         env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"},
     )
-    return "\n".join(line.rstrip() for line in result.stdout.strip().splitlines())
+    return result.stdout
+
+
+def run_command(*arguments: str) -> str:
+    """Standard output of a parity311 command, at a fixed width and without colour."""
+    return strip_lines(run_python("from parity311.cli import main; main()", *arguments))
+
+
+def strip_lines(text: str) -> str:
+    """Text without blanks at the ends of its lines."""
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+PRINT_HELPS = """
+import contextlib, io, json, sys
+from parity311.cli import app
+found = []
+for path in json.loads(sys.argv[1]):
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text), contextlib.suppress(SystemExit):
+        app([*path, "--help"])
+    found.append(text.getvalue())
+print(json.dumps(found))
+"""
 
 
 def command_reference() -> str:
-    """The help of every command."""
+    """The help of every command, all printed by one process."""
+    paths = command_paths()
+    helps = json.loads(run_python(PRINT_HELPS, json.dumps(paths)))
     parts = []
-    for path in command_paths():
-        parts += [f"## parity311 {' '.join(path)}", "", "```"]
-        parts += [run_command(*path, "--help"), "```", ""]
+    for path, text in zip(paths, helps, strict=True):
+        parts += [f"## parity311 {' '.join(path)}", "", "```", strip_lines(text), "```", ""]
     return "\n".join(parts)
 
 
