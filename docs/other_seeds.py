@@ -18,7 +18,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from scipy import stats
 
 from parity311.domains import get_domain
 from parity311.evaluation.compare import compare_policies
@@ -27,13 +26,13 @@ from parity311.lifecycle.whole_way_report import policy_title
 from parity311.records.store import Records
 from parity311.reporting.calibration import calibrate
 from parity311.training import train, with_equity
+from parity311.training.intervals import mean_interval
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs" / "results" / "other-seeds.json"
 SEEDS = (821, 822, 823, 824, 825)
 DOMAINS = ("boiler", "heat")
 FIGURES = ("reward", "recall", "precision", "coverage_gap", "share_of_way", "price_of_equity")
-LEVEL = 0.95
 SHOWN = ("balanced", "dual_threshold", "dqn", "dqn_equity_0.50")
 
 
@@ -81,11 +80,9 @@ def score_seeds(cities: Path, kept: Path = KEPT) -> None:
 
 def between_cities(values: list[float]) -> str:
     """Mean over cities with its t interval."""
-    found = np.array([value for value in values if value is not None and np.isfinite(value)])
-    if len(found) < 2:
-        return "–"
-    half = stats.t.ppf((1 + LEVEL) / 2, len(found) - 1) * found.std(ddof=1) / np.sqrt(len(found))
-    return f"{found.mean():.3f} [{found.mean() - half:.3f}, {found.mean() + half:.3f}]"
+    found = [value for value in values if value is not None and np.isfinite(value)]
+    ends = mean_interval(found)
+    return "–" if ends is None else f"{np.mean(found):.3f} [{ends[0]:.3f}, {ends[1]:.3f}]"
 
 
 def policy_values(rows: list[dict[str, Any]], policy: str, name: str) -> list[float]:

@@ -23,7 +23,7 @@ from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA
 from parity311.mdp.equity import EquityParams, coverage_gap, relative_need_weights
 from parity311.mdp.harness import Harness
 from parity311.training.frontier import additive_epsilon, find_nondominated, hypervolume
-from parity311.training.intervals import mean_interval
+from parity311.training.intervals import ANY, mean_interval
 from parity311.training.loop import Trained
 
 SETTLING_GAINS = (2.0, 1.0, 0.5, 0.25, 0.25)
@@ -351,9 +351,11 @@ def read_at(frontier: Frontier, price: np.ndarray, gap: float) -> tuple[np.ndarr
     return found[0], found[1]
 
 
-def summarise_values(values: np.ndarray) -> dict[str, float | None]:
+def summarise_values(
+    values: np.ndarray, limits: tuple[float, float] = ANY
+) -> dict[str, float | None]:
     """Mean over seeds with its 95 % interval; nothing where no seed has a value."""
     known = values[np.isfinite(values)]
-    bounds = mean_interval(known) or [None, None]
+    bounds = mean_interval(known, limits) or [None, None]
     value = float(known.mean()) if len(known) else None
     return {"value": value, "lower": bounds[0], "upper": bounds[1]}

@@ -26,8 +26,10 @@ from parity311.evaluation.frontier import (
 from parity311.mdp.contract import EQUITY, REWARD_NAMES
 from parity311.mdp.harness import Harness
 from parity311.mdp.heuristics import Cases
+from parity311.training.intervals import ANY, SHARE
 
 FIGURES = ("speed", "cost", "gap", "recall", "visits")
+SHARES = ("gap", "recall", "visits")
 
 
 class PriceFloor:
@@ -64,7 +66,7 @@ def summarise_frontier(frontier: Frontier, floor: PriceFloor) -> dict[str, Any]:
         ],
         "reference": dict(zip(("speed", "cost", "minus_gap"), frontier.reference, strict=True)),
         "ideal": dict(zip(("speed", "cost", "minus_gap"), frontier.ideal, strict=True)),
-        "hypervolume": summarise_values(measure_volume(frontier)),
+        "hypervolume": summarise_values(measure_volume(frontier), SHARE),
         "additive_epsilon": summarise_values(measure_epsilon(frontier)),
         "n_best": int(is_best.sum()),
         "knee": knee,
@@ -81,7 +83,10 @@ def _visits_today(frontier: Frontier) -> float:
 
 
 def _figures(outcomes: Outcomes, place: int) -> dict[str, Any]:
-    return {name: summarise_values(getattr(outcomes, name)[place]) for name in FIGURES}
+    return {
+        name: summarise_values(getattr(outcomes, name)[place], SHARE if name in SHARES else ANY)
+        for name in FIGURES
+    }
 
 
 def _point(
@@ -122,7 +127,7 @@ def _curve(frontier: Frontier, price: np.ndarray, floor: PriceFloor) -> list[dic
 
 def _at(frontier: Frontier, price: np.ndarray, gap: float) -> dict[str, Any]:
     prices, gaps = read_at(frontier, price, gap)
-    return {"reached_gap": summarise_values(gaps), "price": summarise_values(prices)}
+    return {"reached_gap": summarise_values(gaps, SHARE), "price": summarise_values(prices)}
 
 
 def price_of_rule(frontier: Frontier, name: str = DUAL) -> dict[str, Any] | None:
