@@ -20,6 +20,11 @@ from parity311.mdp.stream_rules import Layout, make_rule
 from parity311.mdp.stream_worth import kind_shares
 
 N_DELAYS = len(DELAYS_DAYS)
+NEVER_LATER = 10.0
+"""Step of the calendar's load, in calendars, that no load reaches: the first delay is kept."""
+INDEX_LOAD_STEP = 0.2
+"""The index books later where the calendar is full, by a delay for each fifth of it (assumed): a
+day in a full calendar has a price."""
 
 
 @jax.tree_util.register_dataclass
@@ -69,7 +74,7 @@ def make_revisit_rule(
     share: float,
     *,
     first_delay: int = 0,
-    load_step: float = 10.0,
+    load_step: float = NEVER_LATER,
     price_gain: float = 0.0,
     delay_slopes: dict[str, float] | None = None,
 ) -> RevisitRule:
@@ -114,7 +119,11 @@ def worthwhile_share(layout: Layout, params: RevisitParams, harness: Harness) ->
 
 
 def score_rule(
-    layout: Layout, params: RevisitParams, harness: Harness, price_gain: float = 0.0
+    layout: Layout,
+    params: RevisitParams,
+    harness: Harness,
+    price_gain: float = 0.0,
+    load_step: float = NEVER_LATER,
 ) -> Policy:
     """The worthiest first, as many as pay and can be seen again, at the best delay."""
     shares = kind_shares(layout.shape, params.stream)
@@ -126,20 +135,7 @@ def score_rule(
         worthwhile_share(layout, params, harness),
         first_delay=best_delay(params, shares),
         price_gain=price_gain,
-    )
-
-
-def index_rule(layout: Layout, params: RevisitParams, harness: Harness) -> Policy:
-    """The same, but later where the calendar is full: a day in it has a price."""
-    shares = kind_shares(layout.shape, params.stream)
-    return make_revisit_rule(
-        layout,
-        params,
-        harness,
-        log_values(layout, params),
-        worthwhile_share(layout, params, harness),
-        first_delay=best_delay(params, shares),
-        load_step=0.2,
+        load_step=load_step,
     )
 
 
@@ -177,7 +173,7 @@ def revisit_rules(layout: Layout, typical_delay: int) -> dict[str, Callable[...,
         ),
         "score": partial(score_rule, layout),
         "dual_threshold": partial(score_rule, layout, price_gain=heuristics.PRICE_GAIN),
-        "index": partial(index_rule, layout),
+        "index": partial(score_rule, layout, load_step=INDEX_LOAD_STEP),
     }
 
 
