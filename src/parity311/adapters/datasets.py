@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,32 +24,15 @@ from parity311.mdp.contract import REWARD_NAMES, Policy
 from parity311.mdp.harness import Harness
 from parity311.records.store import write_parquet as write_rows
 from parity311.runs.disk import disk_error
+from parity311.training.offline import Decisions
 
 EPSILON = 0.1
 """Share of actions drawn at random: what the synthetic agency logs too."""
 
 
-class Logged(NamedTuple):
-    """Decisions in order, (episodes, steps, ...) each; NumPy arrays."""
-
-    observation: np.ndarray
-    action: np.ndarray
-    propensity: np.ndarray
-    """chance that the behaviour policy gave the action it took"""
-    reward: np.ndarray
-    """(..., 4)"""
-    terminated: np.ndarray
-    truncated: np.ndarray
-    next_observation: np.ndarray
-    """what the action led to, before any reset"""
-    n_actions: int
-    stratum: np.ndarray | None = None
-    """stratum of the complaint in hand, -1 where a decision is about nobody in particular"""
-
-
 def log_decisions(
     setting: Setting, policy: Policy, *, n_episodes: int, seed: int = 0, epsilon: float = EPSILON
-) -> Logged:
+) -> Decisions:
     """Play a deterministic rule that acts at random with chance ε, and keep everything."""
     if not 0.0 < epsilon <= 1.0:
         raise InputError(f"ε = {epsilon} was given; off-policy estimates need it in (0, 1].")
@@ -58,7 +41,7 @@ def log_decisions(
     keys = jax.random.split(jax.random.key(seed), n_episodes)
     played = _play(setting.harness, setting.params, setting.equity, policy, keys, epsilon)
     *rest, stratum = jax.device_get(played)
-    return Logged(*rest, n_actions=setting.harness.n_actions, stratum=stratum)
+    return Decisions(*rest, n_actions=setting.harness.n_actions, stratum=stratum)
 
 
 @partial(jax.jit, static_argnames=("harness",))
@@ -98,7 +81,7 @@ def _play(
     return jax.vmap(episode)(keys)
 
 
-def to_table(logged: Logged, names: tuple[str, ...]) -> pa.Table:
+def to_table(logged: Decisions, names: tuple[str, ...]) -> pa.Table:
     """One row a decision: features by name, action, propensity, mask, rewards, how it ended."""
     n_episodes, n_steps = logged.action.shape
     flat = lambda x: np.ascontiguousarray(x.reshape(n_episodes * n_steps, *x.shape[2:]))  # noqa: E731
@@ -121,7 +104,7 @@ def to_table(logged: Logged, names: tuple[str, ...]) -> pa.Table:
     return pa.table(columns)
 
 
-def write_parquet(logged: Logged, names: tuple[str, ...], path: Path) -> Path:
+def write_parquet(logged: Decisions, names: tuple[str, ...], path: Path) -> Path:
     """Write the decisions as Parquet; a half-written file never takes its place."""
     aside = path.with_name(f"{path.name}.part")
     try:
@@ -133,7 +116,7 @@ def write_parquet(logged: Logged, names: tuple[str, ...], path: Path) -> Path:
     return path
 
 
-def to_mdp_dataset(logged: Logged, preference: Sequence[float]) -> Any:
+def to_mdp_dataset(logged: Decisions, preference: Sequence[float]) -> Any:
     """The same for d3rlpy, which knows scalar rewards only and no propensities."""
     try:
         from d3rlpy.constants import ActionSpace  # pyright: ignore[reportMissingImports]

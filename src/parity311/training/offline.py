@@ -38,6 +38,8 @@ class Decisions(NamedTuple):
     next_observation: np.ndarray
     """what the action led to, before any reset"""
     n_actions: int
+    stratum: np.ndarray | None = None
+    """stratum of the complaint in hand, -1 where a decision is about nobody in particular"""
 
 
 class Log(NamedTuple):
@@ -78,7 +80,7 @@ def train_offline(
     harness
         The domain as the policy saw it when the decisions were logged.
     decisions
-        `Decisions`, or anything with its fields (`parity311.adapters.datasets.Logged`).
+        As `parity311.adapters.datasets.log_decisions` keeps them.
     steps
         Updates, each from a batch drawn from the log; an agent without a batch size (cloning)
         counts the whole log in one.
