@@ -37,6 +37,10 @@ N_DOORS = 3
 less they open once it is over."""
 
 
+TOLERANCE = 1e-7
+"""Relative change of the log likelihood that ends a fit: a few ten-thousandths of its units."""
+
+
 class Sequences(NamedTuple):
     """First visits to cases, with a second one where the door stayed shut; (n,) each."""
 
@@ -115,7 +119,12 @@ def profile_likelihood(seen: Sequences, grid_days: np.ndarray) -> np.ndarray:
             np.exp(-days / grid_days[place]) for days in (seen.first_days, seen.second_days)
         )
         best = minimize(
-            _penalised, start, (seen.result, lasting, design, doors), method="L-BFGS-B", jac=True
+            _penalised,
+            start,
+            (seen.result, lasting, design, doors),
+            method="L-BFGS-B",
+            jac=True,
+            options={"ftol": TOLERANCE},
         )
         start, found[place] = best.x, -best.fun
     return found
