@@ -266,7 +266,7 @@ def make_expert(params: StreamParams, harness: Harness) -> Policy:
 DOMAIN = Domain(
     slug="complaint_triage",
     title="Complaint triage",
-    version=1,
+    version=2,
     decision="For each complaint: Ignore, Refer or Court.",
     who_waits="Neighbours of illegal work, tenants of illegal conversions.",
     not_for="Deciding guilt, or screening tenants of illegal conversions.",

@@ -182,7 +182,7 @@ def make_expert(params: StreamParams, harness: Harness) -> Policy:
 DOMAIN = Domain(
     slug="crane",
     title="Cranes and derricks",
-    version=1,
+    version=2,
     decision="For each complaint: Do Nothing, Routine, Immediate or Stop-Work.",
     who_waits="Workers and passers-by under the load.",
     not_for="Approving a lift.",

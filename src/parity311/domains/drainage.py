@@ -178,7 +178,7 @@ def make_expert(params: StreamParams, harness: Harness) -> Policy:
 DOMAIN = Domain(
     slug="drainage",
     title="Drainage",
-    version=1,
+    version=2,
     decision="For each complaint: Monitor, Inspector or HeavyCrew.",
     who_waits="The neighbour whose cellar floods.",
     not_for="Settling who pays.",

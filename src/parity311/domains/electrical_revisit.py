@@ -219,7 +219,7 @@ def transition(
 DOMAIN = Domain(
     slug="electrical_revisit",
     title="Electrical revisits",
-    version=1,
+    version=2,
     decision="For each visit without access: Close, or revisit in 1, 3, 7, 14 or 30 days.",
     who_waits="Residents next to defective wiring.",
     not_for="Forcing entry.",

@@ -173,7 +173,7 @@ def make_expert(params: StreamParams, harness: Harness) -> Policy:
 DOMAIN = Domain(
     slug="snad",
     title="Special natural area districts",
-    version=1,
+    version=2,
     decision="For each complaint: Defer, Inspect or Prioritise.",
     who_waits="The neighbours of a slope or a wood.",
     not_for="Granting permits.",

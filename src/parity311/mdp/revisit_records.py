@@ -21,10 +21,10 @@ from parity311.mdp.contract import N_STRATA
 from parity311.mdp.revisits import DELAYS_DAYS, MAX_REVISITS, RevisitParams
 from parity311.mdp.scores import fit_logistic, predict
 from parity311.mdp.stream import N_LEVELS
-from parity311.mdp.stream_book import HISTORY_DAYS, Office, history_start, read_book
-from parity311.mdp.stream_lifetimes import blend_lifetime
+from parity311.mdp.stream_book import HISTORY_DAYS, Office, history_start
 from parity311.mdp.stream_records import (
     FEWEST_LOOKED,
+    estimate_lifetime,
     list_cells,
     make_params,
     period_rates,
@@ -233,7 +233,8 @@ def estimate_revisits(
     What was wrong is known only where the second visit got in, corrected for incidents that had
     ended between the two visits; who never opens is never known.
     """
-    start = history_start(records, date_from or records.window[0], date_to)
+    first = date_from or records.window[0]
+    start = history_start(records, first, date_to)
     visits = read_visits(office, records, start, date_to)
     looked = visits.gets_in > 0
     if looked.sum() < FEWEST_LOOKED:
@@ -241,9 +242,7 @@ def estimate_revisits(
             f"Second visits got in {int(looked.sum())} times in {office.slug!r} from {start} to "
             f"{date_to} in {records.folder}; at least {FEWEST_LOOKED} are needed, give more months."
         )
-    details = calibration.estimate.details
-    lifetime = float(details.get("mean_lifetime_days", office.lifetime_days))
-    lifetime = blend_lifetime(read_book(office, records, start, date_to), lifetime)
+    lifetime = estimate_lifetime(office, records, calibration, (first, date_to))
     there = np.exp(-np.maximum(visits.delay_days[looked], 0.0) / lifetime)
     exposure = lifetime * (1.0 - np.exp(-np.maximum(visits.open_days, 0.0) / lifetime))
     reported = calibration.reported / np.maximum(calibration.denominators, 1e-9)

@@ -25,8 +25,9 @@ from parity311.mdp.stream import (
     severity_score,
 )
 from parity311.mdp.stream_book import Book, Office, history_start, read_book, season_of
-from parity311.mdp.stream_lifetimes import blend_lifetime
+from parity311.mdp.stream_lifetimes import believe_lifetime
 from parity311.mdp.stream_worth import capacity_shares, check_params, kind_shares
+from parity311.mdp.visit_sequences import read_sequences
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
 from parity311.records.store import Records
 
@@ -177,6 +178,15 @@ def _early_looks(book: Book, lifetime_days: float) -> np.ndarray:
     return days <= latest
 
 
+def estimate_lifetime(
+    office: Office, records: Records, calibration: Any, dates: tuple[date, date]
+) -> float:
+    """Mean days until an incident ends by itself, from visits and reports in [first, last)."""
+    details = calibration.estimate.details
+    calibrated = float(details.get("mean_lifetime_days", office.lifetime_days))
+    return believe_lifetime(read_sequences(office.slug, records, *dates), calibrated).mean_days
+
+
 def estimate_params(
     office: Office,
     records: Records,
@@ -200,9 +210,7 @@ def estimate_params(
             f"{start} to {date_to} in {records.folder}; at least {FEWEST_LOOKED} are needed, give "
             "more months."
         )
-    details = calibration.estimate.details
-    lifetime = float(details.get("mean_lifetime_days", office.lifetime_days))
-    lifetime = blend_lifetime(book, lifetime)
+    lifetime = estimate_lifetime(office, records, calibration, (first, date_to))
     looked = _early_looks(book, lifetime)
     there = np.exp(-np.maximum(book.looked_days[looked], 0.0) / lifetime)
     exposure = lifetime * (1.0 - np.exp(-np.maximum(book.open_days, 0.0) / lifetime))
