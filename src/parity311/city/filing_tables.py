@@ -132,6 +132,7 @@ def _write_filing_truth(
         cause=(generator.random(len(defective)) < REPAIR_SHARE[1]).astype(np.int64),
         severity=np.exp(0.6 * filings.hazard_index[defective]),
         is_actionable=np.ones(len(defective), dtype=np.bool_),
+        actionable_chance=np.ones(len(defective), dtype=np.float32),
         n_reports=filings.is_filed[defective].astype(np.int64),
         first_report=filed_time,
         first_visit=visit,

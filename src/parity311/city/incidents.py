@@ -33,6 +33,8 @@ class Incidents:
     natural_end: NDArray[np.float64]
     """When it would end without the city."""
     hazard_index: NDArray[np.float64]
+    actionable_chance: NDArray[np.float32]
+    """Chance with which `is_actionable` was drawn."""
     is_actionable: NDArray[np.bool_]
 
     def take(self, index: NDArray) -> Incidents:
@@ -158,12 +160,21 @@ class IncidentModel:
         table = self.process.categories
         index = generator.standard_normal(n)
         hazard_index = np.array([entry.hazard for entry in table])[category] + index
-        is_actionable = self._draw_actionable(generator, category, index, building)
+        chance = self._actionable_chance(category, index, building)
+        is_actionable = generator.random(n) < chance
         lifetime = self.process.hazard.lifetime_days * np.array(
             [entry.lifetime_factor for entry in table]
         )
         natural_end = began + lifetime[category] * generator.standard_exponential(n)
-        return Incidents(building, category, began, natural_end, hazard_index, is_actionable)
+        return Incidents(
+            building=building,
+            category=category,
+            began=began,
+            natural_end=natural_end,
+            hazard_index=hazard_index,
+            actionable_chance=chance.astype(np.float32),
+            is_actionable=is_actionable,
+        )
 
     def _draw_times(
         self, generator: np.random.Generator, year: int, month: int, n: int
@@ -194,14 +205,13 @@ class IncidentModel:
         drawn = np.searchsorted(cumulative, generator.random(n), "right")
         return np.minimum(drawn, len(cumulative) - 1).astype(np.int8)
 
-    def _draw_actionable(
+    def _actionable_chance(
         self,
-        generator: np.random.Generator,
         category: NDArray[np.int8],
         index: NDArray[np.float64],
         building: NDArray[np.int32],
-    ) -> NDArray[np.bool_]:
-        """Actionable or not: the declared share of the category, more where grave or recurrent."""
+    ) -> NDArray[np.float64]:
+        """The declared share of the category, more where an incident is grave or recurrent."""
         hazard = self.process.hazard
         variance = hazard.hazard_slope**2 + hazard.neglect_slope**2
         share = np.array([entry.actionable for entry in self.process.categories])
@@ -212,7 +222,7 @@ class IncidentModel:
         logit = (
             intercept[category] + hazard.hazard_slope * index + hazard.neglect_slope * recurrence
         )
-        return generator.random(len(index)) < 1.0 / (1.0 + np.exp(-logit))
+        return 1.0 / (1.0 + np.exp(-logit))
 
 
 def _margin_factors(

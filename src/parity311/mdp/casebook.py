@@ -180,7 +180,8 @@ def chance_by_kind(
     Parameters
     ----------
     kind, label
-        (n,) kind of every case looked into, and whether it was found actionable.
+        (n,) kind of every case looked into, and whether it was found actionable (or, where the
+        truth is known, how likely that was).
     weight
         (n,) chance that the incident was still there to be found.
     kinds, levels

@@ -18,6 +18,7 @@ import pyarrow as pa
 from parity311.errors import EstimationError, InputError
 from parity311.mdp import casebook
 from parity311.mdp.contract import N_STRATA
+from parity311.mdp.kind_chances import chance_from_looks
 from parity311.mdp.revisits import DELAYS_DAYS, MAX_REVISITS, RevisitParams
 from parity311.mdp.scores import fit_logistic, predict
 from parity311.mdp.stream import N_LEVELS
@@ -73,16 +74,26 @@ def split_kind(kinds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return kinds[:, 2] // N_AGES, kinds[:, 2] % N_AGES
 
 
-def read_visits(office: Office, records: Records, date_from: date, date_to: date) -> Visits:
-    """Collect the first visits without access made in [date_from, date_to)."""
+def read_visits(
+    office: Office,
+    records: Records,
+    date_from: date,
+    date_to: date,
+    *,
+    without_access: bool = True,
+) -> Visits:
+    """Collect the first visits made in [date_from, date_to): those without access, or the others.
+
+    Of the others, `is_found` is what the first visit brought.
+    """
     if office.slug not in records.domains:
         have = ", ".join(records.domains) or "none"
         raise InputError(
             f"{records.folder} has no complaints of domain {office.slug!r}; it has: {have}. Build "
             "or import records of that domain."
         )
-    rows = records.sql(_visits_query(office, date_from, date_to))
-    if rows.num_rows < FEWEST_VISITS:
+    rows = records.sql(_visits_query(office, date_from, date_to, without_access))
+    if without_access and rows.num_rows < FEWEST_VISITS:
         raise EstimationError(
             f"{records.folder} has {rows.num_rows} first visits without access of "
             f"{office.slug!r} from {date_from} to {date_to}; at least {FEWEST_VISITS} are needed, "
@@ -112,7 +123,8 @@ def read_visits(office: Office, records: Records, date_from: date, date_to: date
     )
 
 
-def _visits_query(office: Office, date_from: date, date_to: date) -> str:
+def _visits_query(office: Office, date_from: date, date_to: date, without_access: bool) -> str:
+    is_asked = "k.result = 'no_access'" if without_access else "k.result <> 'no_access'"
     codes = " ".join(f"WHEN '{code}' THEN {i}" for i, code in enumerate(SEVERITIES))
     day = "86400.0"
     before = "INTERVAL 1 MICROSECOND PRECEDING"
@@ -157,11 +169,11 @@ SELECT k.complaint_id, k.visited_at, k.stratum, k.units, month(k.visited_at) AS 
   CASE WHEN k.denied_building > 0 THEN 2 WHEN k.n_building > 0 THEN 1 ELSE 0 END AS past,
   epoch(s.second_at - k.visited_at) / {day} AS delay_days,
   CASE WHEN s.second_result <> 'no_access' THEN 1 ELSE 0 END AS gets_in,
-  CASE WHEN s.second_result = 'violation' THEN 1 ELSE 0 END AS is_found,
+  CASE WHEN COALESCE(s.second_result, k.result) = 'violation' THEN 1 ELSE 0 END AS is_found,
   epoch(least(COALESCE(o.closed_at, TIMESTAMP '{date_to}'), TIMESTAMP '{date_to}') - k.began)
     / {day} AS open_days
 FROM known k LEFT JOIN seconds s USING (complaint_id) LEFT JOIN outcomes o USING (complaint_id)
-WHERE k.result = 'no_access' AND k.visited_at >= TIMESTAMP '{date_from}'
+WHERE {is_asked} AND k.visited_at >= TIMESTAMP '{date_from}'
 ORDER BY k.visited_at, k.complaint_id"""
 
 
@@ -230,26 +242,24 @@ def estimate_revisits(
 ) -> RevisitParams:
     """The office as the agency could know it before `date_to`.
 
-    What was wrong is known only where the second visit got in, corrected for incidents that had
-    ended between the two visits; who never opens is never known.
+    What was wrong is known only where a visit got in; who never opens is never known.
     """
     first = date_from or records.window[0]
     start = history_start(records, first, date_to)
     visits = read_visits(office, records, start, date_to)
-    looked = visits.gets_in > 0
-    if looked.sum() < FEWEST_LOOKED:
+    n_looked = int(visits.gets_in.sum())
+    if n_looked < FEWEST_LOOKED:
         raise EstimationError(
-            f"Second visits got in {int(looked.sum())} times in {office.slug!r} from {start} to "
+            f"Second visits got in {n_looked} times in {office.slug!r} from {start} to "
             f"{date_to} in {records.folder}; at least {FEWEST_LOOKED} are needed, give more months."
         )
     lifetime = estimate_lifetime(office, records, calibration, (first, date_to))
-    there = np.exp(-np.maximum(visits.delay_days[looked], 0.0) / lifetime)
     exposure = lifetime * (1.0 - np.exp(-np.maximum(visits.open_days, 0.0) / lifetime))
     reported = calibration.reported / np.maximum(calibration.denominators, 1e-9)
     return make_revisit_params(
         office,
         visits,
-        chance=_chances(office, visits.kind[looked], visits.is_found[looked], there),
+        chance=_estimate_chances(office, records, visits, lifetime),
         again=access_again(office, visits, np.ones(len(visits.kind), bool)),
         lifetime_days=lifetime,
         returns_per_day=float(visits.n_extra.sum() / max(exposure.sum(), 1e-9)),
@@ -257,18 +267,41 @@ def estimate_revisits(
     )
 
 
-def _chances(office: Office, kind: np.ndarray, label: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """Chance that a case of each kind is actionable and open at the visit in hand (n_kinds,)."""
+LEVELS = (N_DENIALS, N_LEVELS, N_PASTS, N_AGES)
+"""How many levels each part of a kind has."""
+
+
+def _parts(office: Office) -> np.ndarray:
+    """Denials, severity, past and age of every kind, (n_kinds, 4)."""
     kinds = office.shape.kinds
-    past, age = split_kind(kinds)
-    parts = np.column_stack([kinds[:, :2], past, age])
-    return casebook.chance_by_kind(
-        kind, label, there, parts, (N_DENIALS, N_LEVELS, N_PASTS, N_AGES)
-    )
+    return np.column_stack([kinds[:, :2], *split_kind(kinds)])
+
+
+def _estimate_chances(
+    office: Office, records: Records, visits: Visits, lifetime_days: float
+) -> np.ndarray:
+    """Chance that a case of each kind is actionable and open at the visit in hand (n_kinds,).
+
+    Second visits that got in tell it for doors that stayed shut, corrected for incidents that ended
+    in between. They are few; first visits that got in tell how it differs between kinds, and that a
+    door stayed shut is one more part of a kind.
+    """
+    opened = read_visits(office, records, *visits.dates, without_access=False)
+    looked = visits.gets_in > 0
+    there = np.exp(-np.maximum(visits.delay_days[looked], 0.0) / lifetime_days)
+    parts = np.repeat(_parts(office), 2, axis=0)
+    is_shut = np.arange(len(parts)) % 2
+    return chance_from_looks(
+        np.concatenate([2 * visits.kind[looked] + 1, 2 * opened.kind]),
+        np.concatenate([visits.is_found[looked], opened.is_found]),
+        np.concatenate([there, np.ones(len(opened.kind))]),
+        np.column_stack([parts, is_shut]),
+        (*LEVELS, 2),
+    )[1::2]
 
 
 _TRUE_VISITS = """
-SELECT CAST(i.is_actionable AND i.natural_end_at > k.visited_at AS INT) AS is_actionable,
+SELECT i.actionable_chance * CAST(i.natural_end_at > k.visited_at AS INT) AS chance,
   CAST(i.natural_end_at > k.second_at AS INT) AS is_open
 FROM cases k JOIN linked USING (complaint_id) JOIN incidents i USING (true_incident_id)
 ORDER BY place"""
@@ -306,7 +339,9 @@ def true_revisits(
     return make_revisit_params(
         office,
         visits,
-        chance=_chances(office, visits.kind, case["is_actionable"].astype(np.float64), ones),
+        chance=casebook.chance_by_kind(
+            visits.kind, case["chance"].astype(np.float64), ones, _parts(office), LEVELS
+        ),
         again=access_again(office, visits, case["is_open"] == 1),
         lifetime_days=reporting.lifetime_days,
         returns_per_day=reporting.returns_per_day,

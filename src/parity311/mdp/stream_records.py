@@ -14,6 +14,7 @@ import pyarrow as pa
 from parity311.errors import EstimationError
 from parity311.mdp import casebook
 from parity311.mdp.contract import N_STRATA
+from parity311.mdp.kind_chances import chance_from_looks
 from parity311.mdp.stream import (
     MAX_VISITS,
     N_DRAWABLE,
@@ -198,8 +199,8 @@ def estimate_params(
     """The office as the agency could know it before `date_to`.
 
     Incidents and reporting come from the calibration. What is actionable is known only where an
-    inspector got in and wrote it up; it is corrected for incidents that had ended by then, not
-    for what inspectors let pass.
+    inspector got in and wrote it up; it is corrected for incidents that had ended by then, and by
+    an assumed share for what inspectors let pass (`kind_chances.WRITTEN_SHARE`).
     """
     first = date_from or records.window[0]
     start = history_start(records, first, date_to)
@@ -219,7 +220,7 @@ def estimate_params(
     return make_params(
         office,
         cells=list_cells(office, book.kind, book.stratum, book.season),
-        chance=casebook.chance_by_kind(
+        chance=chance_from_looks(
             book.kind[looked], book.is_found[looked], there, shape.kinds, _levels(shape)
         ),
         units=units_by_kind(office, book.kind, book.units),
@@ -246,7 +247,7 @@ FROM incidents i LEFT JOIN tracts t ON t.geoid = i.tract
 WHERE i.began_at < TIMESTAMP '{date_to}'"""
 
 _TRUE_CASES = """
-SELECT CAST(i.is_actionable AS INT) AS is_actionable,
+SELECT i.actionable_chance AS chance,
   CAST(v.first_at < i.natural_end_at AS INT) AS is_alive
 FROM (SELECT complaint_id, row_number() OVER () AS place FROM cases) k
 JOIN linked USING (complaint_id) JOIN incidents i USING (true_incident_id)
@@ -298,7 +299,10 @@ def true_params(
 ) -> StreamParams:
     """The office as it really was in [date_from, date_to).
 
-    `happened` is the truth of a synthetic city; only a domain's `truth` may open it.
+    `happened` is the truth of a synthetic city; only a domain's `truth` may open it. What counts is
+    the chance with which each incident turned out actionable, not how it fell: a kind has a few
+    dozen cases a year, and a ceiling that knows how the dice fall could not be learned from any
+    record.
     """
     last = date_to or records.window[1]
     book, shape = read_book(office, records, date_from, last), office.shape
@@ -308,12 +312,12 @@ def true_params(
     connection.register("visits", records.table("visits", office.slug))
     connection.register("cases", pa.table({"complaint_id": book.complaint_id}))
     case = connection.sql(_TRUE_CASES).fetchnumpy()
-    label, ones = case["is_actionable"].astype(np.float64), np.ones(len(book.kind))
+    chance, ones = case["chance"].astype(np.float64), np.ones(len(book.kind))
     reporting = true_reporting(office, records, happened, last)
     return make_params(
         office,
         cells=list_cells(office, book.kind, book.stratum, book.season),
-        chance=casebook.chance_by_kind(book.kind, label, ones, shape.kinds, _levels(shape)),
+        chance=casebook.chance_by_kind(book.kind, chance, ones, shape.kinds, _levels(shape)),
         units=units_by_kind(office, book.kind, book.units),
         season_rates=period_rates(book.season, book.dates),
         lifetime_days=reporting.lifetime_days,

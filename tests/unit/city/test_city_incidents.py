@@ -49,6 +49,19 @@ def test_a_month_has_its_expected_incidents_and_shares(model: IncidentModel) -> 
     assert incidents.is_actionable[grave].mean() > 1.5 * incidents.is_actionable[~grave].mean()
 
 
+def test_the_chance_kept_is_the_one_that_was_drawn_from(model: IncidentModel) -> None:
+    weights = model.month_weights(model.year_weights(2024), 2024, 1)
+    incidents = model.draw_month(2024, 1, weights)
+    chance, drawn = incidents.actionable_chance, incidents.is_actionable
+    tenth = np.argsort(chance).argsort() * 10 // len(chance)
+    mean = np.bincount(tenth, chance) / np.bincount(tenth)
+    share = np.bincount(tenth, drawn) / np.bincount(tenth)
+    limit = 4.0 * np.sqrt(mean * (1.0 - mean) / np.bincount(tenth))
+    assert (np.abs(share - mean) < limit).all()
+    mixed = np.bincount(tenth, np.random.default_rng(0).permutation(drawn)) / np.bincount(tenth)
+    assert (np.abs(mixed - mean) > limit).any()
+
+
 def test_no_heat_complaint_without_heating(model: IncidentModel) -> None:
     july = model.category_weights(2024, 7)
     assert [entry.code for entry, share in zip(HEAT.categories, july, strict=True) if share] == [

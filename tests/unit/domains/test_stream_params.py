@@ -15,6 +15,7 @@ from parity311.domains import complaint_triage, crane, drainage, electrical_revi
 from parity311.errors import EstimationError, InputError, RecordsError
 from parity311.mdp import revisit_records, stream_book, stream_records, value_iteration
 from parity311.mdp.contract import N_STRATA
+from parity311.mdp.kind_chances import WRITTEN_SHARE
 from parity311.mdp.stream import CREW, ROUND, StreamParams
 from parity311.mdp.stream_worth import kind_shares
 from parity311.records.store import Records, open_records
@@ -100,13 +101,13 @@ def test_chances_come_nearer_to_the_truth_as_records_grow(
     assert (errors[:, 1] < 0.2).all()
 
 
-def test_selection_keeps_them_below_the_truth(
+def test_what_inspectors_let_pass_is_put_back_by_an_assumption(
     compared: dict[str, dict[str, np.ndarray]],
 ) -> None:
-    """Inspectors let a sixth of what is actionable pass, and who never opens is never seen."""
+    """They let a sixth pass, the assumption is a quarter; without it all would be too low."""
     ratios = np.array([entry["ratio"][1] for entry in compared.values()])
-    assert ((ratios > 0.6) & (ratios < 1.0)).all()
-    assert ratios.mean() == pytest.approx(0.85, abs=0.08)
+    assert ((ratios > 0.8) & (ratios < 1.3)).all()
+    assert (WRITTEN_SHARE * ratios < 1.0).all()
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.OFFICE.slug)
