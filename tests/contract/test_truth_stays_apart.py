@@ -55,8 +55,11 @@ def test_the_truth_is_imported_only_where_it_is_made_or_scored(path: Path) -> No
     [
         ("training/loop.py", "from parity311.records.truth import open_truth"),
         ("agents/dqn.py", "import parity311.records.truth as t"),
-        ("domains/heat.py", "from parity311.records import truth\n"),
-        ("domains/heat.py", "def estimate():\n    from parity311.records.truth import open_truth"),
+        ("domains/crane.py", "from parity311.records import truth\n"),
+        (
+            "domains/heat/params.py",
+            "def estimate():\n    from parity311.records.truth import open_truth",
+        ),
     ],
 )
 def test_the_check_rejects_a_learner_that_peeks(path: str, source: str) -> None:

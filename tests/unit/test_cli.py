@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from parity311 import __version__
+from parity311.agents import AGENT_NAMES
 
 
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -39,6 +41,26 @@ def test_version_and_help() -> None:
     assert helped.returncode == 0
     for command in ("run", "domains", "city", "reporting"):
         assert command in helped.stdout
+
+
+def test_the_module_is_the_command() -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "parity311", "--version"], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == __version__
+
+
+def agents_not_named(text: str) -> set[str]:
+    """The check: agents that can be trained and that a help does not name."""
+    return set(AGENT_NAMES) - set(re.findall(r"\w+", text))
+
+
+def test_the_help_of_train_names_every_agent() -> None:
+    assert agents_not_named(run("train", "--help").stdout) == set()
+
+
+def test_the_check_misses_an_agent_that_is_not_named() -> None:
+    assert agents_not_named("dqn, cql, reinforce, hdqn, td, conditioned or bcq.") == {"bc", "plan"}
 
 
 @pytest.mark.parametrize(

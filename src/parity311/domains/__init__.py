@@ -1,7 +1,10 @@
-"""One file per domain; discovered, never listed.
+"""One file per domain, or a folder where a file would grow long; discovered, never listed.
 
 Dropping a file with a module-level ``DOMAIN`` into this folder registers it everywhere: command
-line, city generator, contract tests, documentation.
+line, city generator, contract tests, documentation. Of a folder, ``__init__.py`` says what is
+decided and holds ``DOMAIN``; ``process.py`` is what the city builds, ``decision.py`` the start and
+the step (with ``state.py`` and ``observation.py`` where they are long), ``rules.py`` the rules of
+thumb, ``params.py`` the example, the estimate and the truth.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def test_an_action_out_of_range_is_refused(action: int) -> None:
 
 
 def test_what_cannot_be_played_is_said_before_anything_is_compiled() -> None:
-    with pytest.raises(InputError, match="must be a parity311.domains.boiler.Params"):
+    with pytest.raises(InputError, match="must be a parity311.domains.boiler.decision.Params"):
         ComplaintEnvironment("boiler", params={"features": 1})
     with pytest.raises(InputError, match="sum to 1"):
         ComplaintEnvironment("boiler", preference=(1.0, 1.0, 0.0, 0.0))

@@ -1,0 +1,207 @@
+"""The command line: parse, call, print. Nothing heavy is imported before a command needs it.
+
+Figures go to standard output (as JSON with ``--json``), progress and errors to standard error. An
+error a user can cause is one line and exit code 2, without a traceback.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from parity311 import __version__
+from parity311.audit.commands import audit_command
+from parity311.cli.bench import bench_app
+from parity311.cli.options import Json, Preset, Runs, Seed, print_json
+from parity311.cli.training import sweep_command, train_command
+from parity311.errors import Parity311Error
+from parity311.evaluation.off_policy.commands import backtest_command
+from parity311.evaluation.parity_commands import parity_command
+from parity311.explain.commands import documents_command, explain_command
+from parity311.feeds.commands import fetch_app, records_app
+from parity311.lifecycle.frontier_commands import frontier_command
+from parity311.reporting.commands import app as reporting_app
+from parity311.reproduction.commands import reproduce_command
+
+app = typer.Typer(
+    name="parity311",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+city_app = typer.Typer(
+    help="Build and describe a synthetic city with known truth.", no_args_is_help=True
+)
+app.add_typer(city_app, name="city")
+app.add_typer(fetch_app, name="fetch")
+app.add_typer(records_app, name="records")
+app.add_typer(reporting_app, name="reporting")
+app.add_typer(bench_app, name="bench")
+app.command("audit")(audit_command)
+app.command("backtest")(backtest_command)
+app.command("explain")(explain_command)
+app.command("frontier")(frontier_command)
+app.command("documents")(documents_command)
+app.command("reproduce")(reproduce_command)
+app.command("parity")(parity_command)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Route municipal complaints with equitable coverage as an objective of its own."""
+
+
+@city_app.command("build")
+def build_command(
+    out: Annotated[Path, typer.Option(help="Folder to write the city to.")] = Path("cities/small"),
+    preset: Preset = "small",
+    seed: Seed = 7,
+    participation: Annotated[str, typer.Option(help="measured or strong.")] = "measured",
+    capacity: Annotated[str, typer.Option(help="calibrated or scarce.")] = "calibrated",
+    date_from: Annotated[
+        datetime | None, typer.Option("--from", formats=["%Y-%m-%d"], help="First day.")
+    ] = None,
+    date_to: Annotated[
+        datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Day after the last.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace the folder if it exists.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Build a synthetic city: records an agency would have, and apart from them the truth."""
+    from parity311.city.build import build_city
+    from parity311.domains import all_domains
+    from parity311.lifecycle.progress import progress_bars
+    from parity311.records.store import read_manifest
+
+    with progress_bars() as progress:
+        folder = build_city(
+            tuple(domain.process for domain in all_domains().values()),
+            preset=preset,
+            seed=seed,
+            participation=participation,
+            capacity=capacity,
+            date_from=date_from.date() if date_from else None,
+            date_to=date_to.date() if date_to else None,
+            out=out,
+            overwrite=overwrite,
+            progress=progress,
+        )
+    manifest = read_manifest(folder)
+    rows = sum(
+        entry["rows"] for name, entry in manifest["files"].items() if name.startswith("complaints/")
+    )
+    if as_json:
+        print_json(
+            {"city": str(folder), "complaints": rows, "fingerprint": manifest["fingerprint"]}
+        )
+    else:
+        typer.echo(f"{rows:,} complaints in {folder} (fingerprint {manifest['fingerprint'][:12]})")
+        typer.echo(f"Next: parity311 city describe {folder}")
+
+
+@city_app.command("describe")
+def describe_command(
+    city: Annotated[Path, typer.Argument(help="Folder of a synthetic city.")],
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Set the city's figures beside their targets from the records, and draw them."""
+    from parity311.lifecycle.describe import describe_and_draw
+
+    description = describe_and_draw(city, runs)
+    if as_json:
+        print_json(description)
+        return
+    from parity311.lifecycle.printing import print_calibration
+
+    print_calibration(description)
+
+
+@app.command("run")
+def run_command(
+    preset: Preset = "small",
+    seed: Seed = 7,
+    domains: Annotated[str, typer.Option(help="Domains to take the whole way.")] = "boiler,heat",
+    runs: Runs = Path("runs"),
+    cities: Annotated[Path, typer.Option(help="Folder that cities are kept in.")] = Path("cities"),
+    records: Annotated[
+        Path | None, typer.Option(help="Imported records to use instead of synthetic cities.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Take domains the whole way: records, correction, learning, comparison, audit, report."""
+    from parity311.lifecycle.progress import progress_bars
+    from parity311.lifecycle.whole_way import WholeWayConfig, run_whole_way
+
+    config = WholeWayConfig(
+        preset=preset,
+        seed=seed,
+        domains=tuple(domains.split(",")),
+        records=str(records) if records else "",
+    )
+    with progress_bars() as progress:
+        result = run_whole_way(config, runs=runs, cities=cities, progress=progress)
+    if as_json:
+        print_json(result)
+        return
+    from parity311.lifecycle.printing import print_comparison
+
+    print_comparison(result)
+
+
+app.command("train")(train_command)
+app.command("sweep")(sweep_command)
+
+
+@app.command("domains")
+def domains_command(as_json: Json = False) -> None:
+    """List the domains: what is decided, who waits, where the data comes from."""
+    from parity311.lifecycle.printing import domain_cards, print_domains
+
+    cards = domain_cards()
+    if as_json:
+        print_json({"domains": cards})
+    else:
+        print_domains(cards)
+
+
+@app.command("report")
+def report_command(
+    run: Annotated[str, typer.Argument(help="A run's id or folder.")],
+    runs: Runs = Path("runs"),
+) -> None:
+    """Render a run's report again from its folder."""
+    from parity311.runs.report import render_report
+    from parity311.runs.store import open_run
+
+    typer.echo(str(render_report(open_run(run, runs).path)))
+
+
+def main() -> None:
+    """Entry point: run a command; print a user's error as one line and exit with 2."""
+    try:
+        app()
+    except Parity311Error as error:
+        message = " ".join(str(error).split())
+        if "--json" in sys.argv:
+            typer.echo(json.dumps({"error": message}))
+        typer.echo(f"error: {message}", err=True)
+        sys.exit(2)

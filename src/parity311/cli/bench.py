@@ -1,0 +1,137 @@
+"""The bench commands: speed and error rates, side by side with others or with the truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from parity311.cli.options import Json, print_figures, print_json
+from parity311.evaluation.off_policy.commands import bench_off_policy_command
+
+bench_app = typer.Typer(help="Measure speed and error rates, side by side.", no_args_is_help=True)
+bench_app.command("off-policy")(bench_off_policy_command)
+
+
+@bench_app.command("train")
+def bench_train_command(
+    steps: Annotated[int, typer.Option(help="Steps each library learns for.", min=500)] = 3000,
+    rounds: Annotated[int, typer.Option(help="Rounds; the median counts.", min=1)] = 3,
+    as_json: Json = False,
+) -> None:
+    """Training speed, against stable-baselines3, d3rlpy and tianshou in their environments."""
+    from parity311.training.benchmark import bench_train
+
+    print_figures(bench_train(steps, rounds), as_json)
+
+
+@bench_app.command("quality")
+def bench_quality_command(
+    folder: Annotated[Path, typer.Option(help="Folder of params, measured parts and results.")] = (
+        Path("runs/quality")
+    ),
+    domains: Annotated[
+        list[str] | None,
+        typer.Option(help="A domain or setting; may be repeated. All if not given."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Agents trained in every city.", min=2)] = 5,
+    city_seeds: Annotated[str, typer.Option(help="Seeds of the cities.")] = "871,872,873,874,875",
+    cities: Annotated[Path, typer.Option(help="Where cities are, or will be.")] = Path("cities"),
+    prepare: Annotated[
+        bool, typer.Option("--prepare", help="Only estimate the params; training can travel.")
+    ] = False,
+    workers: Annotated[int, typer.Option(help="Processes; 0: one a core.", min=0)] = 0,
+    slice_seconds: Annotated[
+        float, typer.Option(help="Stop after so many seconds; the same command goes on.")
+    ] = float("inf"),
+    as_json: Json = False,
+) -> None:
+    """How far agents get: learned in the estimated process, scored under the truth (hours)."""
+    from parity311.training.train_run import keep_to_one_thread
+
+    keep_to_one_thread()
+    from parity311.evaluation.quality_bench import bench_quality
+
+    found = bench_quality(
+        folder,
+        cities,
+        settings=domains,
+        n_agents=seeds,
+        city_seeds=city_seeds,
+        only_prepare=prepare,
+        n_workers=workers,
+        stop_after_s=slice_seconds,
+        tell=lambda line: typer.echo(line, err=True),
+    )
+    if as_json or prepare:
+        print_json(found)
+    else:
+        from parity311.evaluation.quality_bench import verdict_lines
+
+        typer.echo("\n".join(verdict_lines(found)))
+
+
+@bench_app.command("frontier")
+def bench_frontier_command(
+    steps: Annotated[int, typer.Option(help="Updates of every agent.", min=500)] = 10_000,
+    seeds: Annotated[int, typer.Option(help="Seeds of both.", min=1)] = 3,
+    as_json: Json = False,
+) -> None:
+    """One conditioned network for 128 boiler settings, against agents trained one by one."""
+    from parity311.training.train_run import keep_to_one_thread
+
+    keep_to_one_thread()
+    from parity311.training.frontier_benchmark import bench_frontier
+
+    print_figures(bench_frontier(steps, seeds), as_json)
+
+
+@bench_app.command("records")
+def bench_records_command(
+    rows: Annotated[int, typer.Option(help="Complaints to generate and import.")] = 1_000_000,
+    as_json: Json = False,
+) -> None:
+    """Import and features of 311 rows, against pandas."""
+    from parity311.feeds.benchmark import bench_records
+
+    print_figures(bench_records(rows), as_json)
+
+
+@bench_app.command("audit")
+def bench_audit_command(as_json: Json = False) -> None:
+    """How often the audit errs, on simulated cities whose gap is known."""
+    from parity311.audit.benchmark import bench_audit
+
+    print_figures(bench_audit(), as_json)
+
+
+@bench_app.command("reporting")
+def bench_reporting_command(
+    incidents: Annotated[int, typer.Option(help="Reported incidents, at most.")] = 1_000_000,
+    as_json: Json = False,
+) -> None:
+    """The default correction for under-reporting: seconds by number of incidents."""
+    from parity311.reporting.benchmark import bench_reporting
+
+    print_figures(bench_reporting(incidents), as_json)
+
+
+@bench_app.command("shapley")
+def bench_shapley_command(as_json: Json = False) -> None:
+    """Exact Shapley values, against shap's exact explainer."""
+    from parity311.explain.benchmark import bench_shapley
+
+    print_figures(bench_shapley(), as_json)
+
+
+@bench_app.command("env")
+def bench_env_command(
+    domains: Annotated[str, typer.Option(help="Domains, comma-separated; all if empty.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Environment steps per second: the pure step, and through the adapters."""
+    from parity311.adapters.benchmark import measure_domains
+
+    chosen = tuple(name.strip() for name in domains.split(",") if name.strip())
+    print_figures({"domains": measure_domains(chosen)}, as_json)

@@ -1,0 +1,189 @@
+"""The commands that learn: agents in one domain, and a whole frontier."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from parity311.cli.options import (
+    ActionSet,
+    Json,
+    ObservationSet,
+    PolicyFolder,
+    Steps,
+    Until,
+    print_json,
+)
+from parity311.errors import InputError
+
+
+def train_command(
+    domain: Annotated[str, typer.Argument(help="A domain's name; `parity311 domains` has them.")],
+    agent: Annotated[
+        str, typer.Option(help="dqn, cql, reinforce, hdqn, td, conditioned, bc, bcq or plan.")
+    ] = "dqn",
+    preference: Annotated[
+        str, typer.Option(help="Weights of speed,cost,equity,retention; the domain's if empty.")
+    ] = "",
+    seeds: Annotated[int, typer.Option(help="Agents to train, with seeds 0, 1, 2 …", min=1)] = 1,
+    records: Annotated[
+        Path | None, typer.Option(help="Folder of records to estimate the process from.")
+    ] = None,
+    example: Annotated[bool, typer.Option(help="Train in the domain's small example.")] = False,
+    until: Until = None,
+    steps: Steps = 20_000,
+    out: PolicyFolder = Path("runs/training"),
+    resume: Annotated[bool, typer.Option(help="Go on from the folder's checkpoint.")] = False,
+    slice_seconds: Annotated[
+        float, typer.Option(help="Stop after so many seconds, to go on later with --resume.")
+    ] = float("inf"),
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A hyper-parameter, as in discount=0.9; may be repeated."),
+    ] = None,
+    observation_set: ObservationSet = "",
+    action_set: ActionSet = "published",
+    help_settings: Annotated[
+        bool, typer.Option(help="Say what hyper-parameters the agent has, and stop.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Train agents in a domain; policies are saved, and can decide without JAX."""
+    from parity311.agents import AGENTS, explain_settings
+    from parity311.training.train_run import (
+        keep_to_one_thread,
+        parse_preference,
+        parse_settings,
+        run_training,
+    )
+
+    keep_to_one_thread()
+    if help_settings:
+        _print_settings(explain_settings(agent), as_json)
+        return
+    if (records is None) != example:
+        raise InputError(
+            "Say what to train in: --records FOLDER for a process estimated from records, or "
+            "--example for the domain's small one, and not both."
+        )
+    from parity311.domains import get_domain
+    from parity311.training.watching import training_bar
+
+    found = get_domain(domain)
+    weights = parse_preference(preference)
+    decisions = None
+    if agent in AGENTS and AGENTS[agent].needs_log:
+        decisions = _log_todays_rule(domain, records, weights, observation_set, action_set)
+    with training_bar(f"{agent} in {domain}") as progress:
+        summary = run_training(
+            found,
+            agent,
+            out=out,
+            preference=weights,
+            seeds=range(seeds),
+            steps=steps,
+            records=records,
+            until=until.date() if until else None,
+            decisions=decisions,
+            resume=resume,
+            stop_after_s=slice_seconds,
+            settings=parse_settings(settings or []),
+            observation_set=observation_set,
+            action_set=action_set,
+            progress=progress,
+        )
+    if as_json:
+        print_json(summary)
+    elif summary["is_whole"]:
+        rewards = ", ".join(f"{reward:+.4f}" for reward in summary["reward"])
+        typer.echo(f"{len(summary['policies'])} policies in {out}; reward a step {rewards}")
+    else:
+        typer.echo(f"Stopped at step {summary['steps']:,}; go on with --resume.")
+
+
+def _log_todays_rule(
+    domain: str, records: Path | None, weights: Any, observation_set: str, action_set: str
+) -> Any:
+    """Decisions of today's rule with a little randomness: what an offline agent learns from."""
+    from parity311.adapters.datasets import log_decisions
+    from parity311.adapters.setting import make_setting
+
+    setting = make_setting(
+        domain,
+        records=records,
+        preference=weights,
+        observation_set=observation_set,
+        action_set=action_set,
+    )
+    rule = setting.harness.domain.heuristics["balanced"](setting.params, setting.harness)
+    n_episodes = max(20_000 // setting.harness.horizon, 4)
+    return log_decisions(setting, rule, n_episodes=n_episodes)
+
+
+def _print_settings(settings: dict[str, dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json({"settings": settings})
+        return
+    for name, about in settings.items():
+        typer.echo(f"{name} = {about['default']}\n    {about['help']}")
+
+
+def sweep_command(
+    domain: Annotated[str, typer.Argument(help="A domain's name.")],
+    agent: Annotated[str, typer.Option(help="dqn, cql, reinforce, hdqn or td.")] = "dqn",
+    preferences: Annotated[int, typer.Option(help="Preferences to train.", min=1)] = 128,
+    seeds: Annotated[int, typer.Option(help="Seeds for each.", min=1)] = 5,
+    steps: Steps = 20_000,
+    records: Annotated[
+        Path | None, typer.Option(help="Folder of records; the domain's example if not given.")
+    ] = None,
+    until: Until = None,
+    out: PolicyFolder = Path("runs/sweep"),
+    chunk: Annotated[
+        int, typer.Option(help="Agents that learn side by side; 0 lets memory and cores decide.")
+    ] = 0,
+    resume: Annotated[bool, typer.Option(help="Go on from the folder's checkpoints.")] = False,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A hyper-parameter, as in discount=0.9.")
+    ] = None,
+    observation_set: ObservationSet = "",
+    action_set: ActionSet = "published",
+    as_json: Json = False,
+) -> None:
+    """Train a whole frontier: many preferences, several seeds each, on whatever device is there."""
+    from parity311.training.train_run import keep_to_one_thread, parse_settings
+
+    keep_to_one_thread()
+    from parity311.domains import get_domain
+    from parity311.training.frontier import spread_preferences
+    from parity311.training.sweep import run_sweep
+    from parity311.training.watching import training_bar
+
+    grid = spread_preferences(get_domain(domain).preference, preferences)
+    with training_bar(f"{agent} in {domain}, {len(grid)} × {seeds}") as progress:
+        summary = run_sweep(
+            domain,
+            agent,
+            grid,
+            range(seeds),
+            steps,
+            out=out,
+            records=records,
+            until=until.date() if until else None,
+            settings=parse_settings(settings or []),
+            observation_set=observation_set,
+            action_set=action_set,
+            chunk=chunk,
+            resume=resume,
+            progress=progress,
+            tell=lambda line: typer.echo(line, err=True),
+        )
+    if as_json:
+        print_json(summary)
+    else:
+        typer.echo(
+            f"{summary['agents']} agents in {out}, {summary['agent_steps_per_s']:,.0f} agent-steps "
+            "a second"
+        )

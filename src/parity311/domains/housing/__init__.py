@@ -1,0 +1,122 @@
+"""Housing conditions: which category of complaints is served in the next hour.
+
+What is decided: the category that the next inspectors take. Who waits: tenants with pests, leaks,
+broken plumbing or doors. Source: HPD complaints in NYC 311 other than heat, 2017-2026. Not for:
+choosing which tenants deserve an answer.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from parity311.domains.housing.decision import carry_on, choose_visits, initial_state, transition
+from parity311.domains.housing.observation import BACKLOG_NAMES, OBSERVATION_NAMES, observe
+from parity311.domains.housing.params import (
+    example,
+    layout_of,
+    make_params,
+    place_of,
+    scale_capacity,
+    truth,
+)
+from parity311.domains.housing.process import PROCESS
+from parity311.domains.housing.rules import (
+    candidates,
+    make_actionable,
+    make_balanced,
+    make_choice,
+    make_dual,
+    make_expert,
+)
+from parity311.domains.housing.state import (
+    ACTION_NAMES,
+    CAPACITY_WEEK,
+    CATEGORIES,
+    CODES,
+    N_CATEGORIES,
+    PREFERENCE,
+    SHAPE,
+    Params,
+)
+from parity311.mdp import backlog as line
+from parity311.mdp import backlog_rules
+from parity311.mdp.backlog_dynamics import backlog_dynamics
+from parity311.mdp.backlog_rules import play_action
+from parity311.mdp.backlog_trail import TRAIL_NAMES
+from parity311.mdp.contract import Action, Domain, Protocol
+
+__all__ = [
+    "ACTION_NAMES",
+    "CODES",
+    "DOMAIN",
+    "PROCESS",
+    "choose_visits",
+    "example",
+    "place_of",
+    "truth",
+]
+
+DOMAIN = Domain(
+    slug="housing",
+    title="Housing conditions",
+    version=2,
+    decision="For each hour: which category is served.",
+    who_waits="Tenants with pests, leaks, broken plumbing or doors.",
+    not_for="Choosing which tenants deserve an answer.",
+    source="HPD complaints in NYC 311 other than heat and hot water, 2017-2026.",
+    process=PROCESS,
+    actions=tuple(Action(name, escalates=True, cost_hours=1.0) for name in CATEGORIES),
+    extended_actions=tuple(
+        Action(name, name != "NO_DISPATCH", float(name != "NO_DISPATCH"))
+        for name in ACTION_NAMES[N_CATEGORIES:]
+    ),
+    observation_names=OBSERVATION_NAMES,
+    observation_sets={
+        "published": BACKLOG_NAMES + TRAIL_NAMES,
+        "extended": OBSERVATION_NAMES,
+    },
+    default_observation_set="extended",
+    outcome_names=line.OUTCOME_NAMES,
+    max_steps=SHAPE.max_steps,
+    protocol=Protocol(
+        split="train 2020-2024, test 2025",
+        episode="hours; its length is not given, ours is two weeks",
+        claims="RL policies dominate the current heuristic intake in all residential domains",
+    ),
+    ceiling="best known: the best of all rules and of 28 around the index",
+    agents=("dqn", "reinforce", "hdqn"),
+    # What a visit saves is in its own reward, so looking far ahead only adds noise.
+    agent_settings={"dqn": {"discount": 0.8, "hidden": (128, 128)}},
+    preference=PREFERENCE,
+    price_step=0.005,
+    explainer="tree",
+    heuristics={
+        "balanced": make_balanced,
+        "emerg": lambda params, harness: make_choice("urgent", params, harness),
+        "actionable": make_actionable,
+        "never": play_action("NO_DISPATCH", "outside_building"),
+        "no_dispatch": play_action("NO_DISPATCH", "outside_building"),
+        "uniform": backlog_rules.play_at_random(*ACTION_NAMES[N_CATEGORIES:]),
+        "random": backlog_rules.play_at_random("NO_DISPATCH"),
+        "score": make_balanced,
+        "index": lambda params, harness: make_choice("saving", params, harness),
+        "expert": make_expert,
+        "dual_threshold": make_dual,
+        "canvass": play_action("CANVASS", "unsanitary_condition"),
+    },
+    dynamics=backlog_dynamics(
+        SHAPE,
+        layout_of=layout_of,
+        make_params=make_params,
+        params_type=Params,
+        initial_state=initial_state,
+        transition=transition,
+        observe=observe,
+        example=example,
+        truth=truth,
+        capacity_per_step=lambda params: jnp.ceil(params.visits_per_hour * CAPACITY_WEEK.max()),
+        carry_on=carry_on,
+        scale_capacity=scale_capacity,
+        candidates=candidates,
+    ),
+)

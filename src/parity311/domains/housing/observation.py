@@ -1,0 +1,78 @@
+"""What a policy sees: the backlog by category, the last hours, forecasts."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax.lax import optimization_barrier as settle
+
+from parity311.domains.housing.state import (
+    CAPACITY_WEEK,
+    CATEGORIES,
+    N_AGES,
+    N_CATEGORIES,
+    PREFERENCE,
+    RETENTION_UNIT,
+    SEVERITY_WEIGHTS,
+    SHAPE,
+    SPEED_UNIT,
+    Params,
+    State,
+)
+from parity311.mdp import backlog as line
+from parity311.mdp.backlog_trail import TRAIL_NAMES, Trail, look_back
+from parity311.mdp.contract import N_STRATA
+
+BACKLOG_NAMES = tuple(f"backlog_{name}" for name in CATEGORIES)
+URGENT_NAMES = tuple(f"urgent_{name}" for name in CATEGORIES)
+SAVING_NAMES = tuple(f"saving_{name}" for name in CATEGORIES)
+OBSERVATION_NAMES = BACKLOG_NAMES + TRAIL_NAMES + URGENT_NAMES + SAVING_NAMES + ("time_left",)
+
+
+def observe(params: Params, state: State) -> jax.Array:
+    """What is seen of the backlog and the trail."""
+    del params
+    return state.seen
+
+
+def look_at(params: Params, backlog: line.Backlog, trail: Trail) -> jax.Array:
+    """Backlog by category, the trail and the calendar; then codes A and B, and savings."""
+    cells = backlog.waiting.reshape(N_CATEGORIES, N_STRATA, -1).sum(axis=1)
+    cells = settle(cells)
+    parts = [
+        cells.sum(axis=1) / params.typical * N_CATEGORIES,
+        look_back(params.backlog, backlog, trail, N_AGES),
+        cells[:, : 2 * N_AGES].sum(axis=1) / params.typical * N_CATEGORIES,
+        forecast_savings(params, backlog, cells),
+        1.0 - backlog.n_steps[None] / SHAPE.max_steps,
+    ]
+    return jnp.concatenate(parts).astype(jnp.float32)
+
+
+def forecast_savings(params: Params, backlog: line.Backlog, cells: jax.Array) -> jax.Array:
+    """What an average hour's visits to each category would save, the best has 1, (12,).
+
+    `cells` (12, 64) are the cases of all strata; speed and retention count as the agency weighs
+    them today.
+    """
+    ahead, _ = line.steps_ahead(params.backlog, backlog.n_steps, SHAPE)
+    life = line.life_ahead(params.backlog, backlog.n_steps, SHAPE)
+    weights = jnp.asarray(SEVERITY_WEIGHTS, jnp.float32)
+    speed = (weights[:, None] * ahead).reshape(-1) / 24.0 / SPEED_UNIT * PREFERENCE[0]
+    chance = params.backlog.chance.reshape(N_CATEGORIES, N_STRATA, line.N_CODES).mean(axis=1)
+    access = params.backlog.access.reshape(N_CATEGORIES, N_STRATA).mean(axis=1)
+    likely = (chance * weights * access[:, None])[:, :, None] * params.backlog.there
+    likely = likely.reshape(N_CATEGORIES, -1)
+    n_visits = params.visits_per_hour * CAPACITY_WEEK.max()
+    taken = jnp.clip(
+        n_visits - cells @ line.comes_first(jnp.asarray(SHAPE.code_then_age)), 0.0, cells
+    )
+    # Products row by row, as one operation: as a sum it would compute `likely` for every office.
+    kept = (
+        jax.lax.dot_general(taken, likely, (((1,), (1,)), ((0,), (0,))))
+        * life
+        / RETENTION_UNIT
+        * PREFERENCE[3]
+    )
+    saved = taken @ speed + kept
+    return saved / jnp.maximum(saved.max(), 1e-6)
