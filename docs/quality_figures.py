@@ -2,6 +2,8 @@
 
     python -m docs.quality_figures FOLDER   keep the report of a folder that was measured
 
+Settings that the folder does not hold stay as they were kept; each names its cities.
+
 The folder is what `parity311 bench quality --folder FOLDER` leaves (hours on two cores; the second
 stage also runs on a machine where nothing is installed, see `benchmarks/quality_sweep.py`).
 """
@@ -150,14 +152,17 @@ def agent_table(rows: list[dict[str, Any]]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Keep the report of a measured folder."""
+    """Keep the report of a measured folder, in place of what was kept of its settings."""
     from parity311.evaluation.quality_jobs import prepared_seeds
     from parity311.evaluation.quality_report import report
     from parity311.evaluation.quality_settings import SETTINGS
 
     folder = Path(arguments[0])
-    found = report(folder, list(SETTINGS), prepared_seeds(folder))
-    KEPT.write_text(json.dumps(found, indent=1) + "\n")
+    found = report(folder, list(SETTINGS), prepared_seeds(folder))["settings"]
+    kept = json.loads(KEPT.read_text())["settings"] if KEPT.exists() else []
+    rows = {row["setting"]: row for row in [*kept, *found]}
+    ordered = [rows[name] for name in SETTINGS if name in rows]
+    KEPT.write_text(json.dumps({"settings": ordered}, indent=1) + "\n")
     print(quality_block())
     return 0
 

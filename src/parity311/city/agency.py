@@ -313,7 +313,8 @@ class Agency:
         n, incident = len(case), cases.incident[case]
         time = self._visit_times(generator, day, case)
         is_alive = time < np.minimum(incidents.natural_end[incident], self.city_end[incident])
-        let_in = generator.random(n) >= self._chance_of_no_access(case, is_alive, time)
+        no_access = self._chance_of_no_access(case, is_alive, time)
+        let_in = generator.random(n) >= no_access
         found = let_in & is_alive & incidents.is_actionable[incident]
         inspector = generator.integers(0, len(self.writing), n)
         written = found & (generator.random(n) < self.writing[inspector])
@@ -336,6 +337,7 @@ class Agency:
             propensity=propensity,
             n_waiting=np.full(n, n_waiting),
             n_slots=np.full(n, n_slots),
+            access_chance=1.0 - no_access,
         )
         again = ~let_in & (cases.n_attempts[case] < self.process.service.max_attempts)
         closed = case[~again]

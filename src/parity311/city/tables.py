@@ -41,7 +41,9 @@ def write_complaints(folder: Path, simulated: Simulated) -> None:
     slug = simulated.process.slug
     write_table(folder, "complaints", _complaints(simulated, kept, number), slug)
     write_table(folder, "outcomes", _outcomes(simulated, kept, number), slug)
-    write_table(folder, "visits", _visits(simulated, number), slug)
+    visits, chances = _visits(simulated, number)
+    write_table(folder, "visits", visits, slug)
+    write_parquet(folder / "truth" / "visits" / f"{slug}.parquet", chances)
     incidents, reports = _truth(simulated, kept)
     write_parquet(folder / "truth" / "incidents" / f"{slug}.parquet", incidents)
     write_parquet(folder / "truth" / "reports" / f"{slug}.parquet", reports)
@@ -158,7 +160,8 @@ def _dispositions(
     return pick(names, position)
 
 
-def _visits(simulated: Simulated, number: NDArray[np.int64]) -> pa.Table:
+def _visits(simulated: Simulated, number: NDArray[np.int64]) -> tuple[pa.Table, pa.Table]:
+    """The visits on record, and the chance that each had to get in."""
     agency, slug = simulated.agency, simulated.process.slug
     log = agency.visits
     case, time = log.collect("case", np.int64), log.collect("time", np.float64)
@@ -166,9 +169,12 @@ def _visits(simulated: Simulated, number: NDArray[np.int64]) -> pa.Table:
     shown = np.flatnonzero((first > 0) & (time < day_number(simulated.setting.date_to)))
     shown = shown[np.argsort(time[shown], kind="stable")]
     result = log.collect("result", np.int8)[shown]
-    return pa.table(
+    visit_id = make_ids(f"{slug}-visit", np.arange(1, len(shown) + 1))
+    chance = log.collect("access_chance", np.float32)[shown]
+    chances = pa.table({"visit_id": visit_id, "access_chance": pa.array(chance)})
+    visits = pa.table(
         {
-            "visit_id": make_ids(f"{slug}-visit", np.arange(1, len(shown) + 1)),
+            "visit_id": visit_id,
             "complaint_id": make_ids(slug, first[shown]),
             "visited_at": stamps(time[shown]),
             "attempt": pa.array(log.collect("attempt", np.int16)[shown]),
@@ -178,6 +184,7 @@ def _visits(simulated: Simulated, number: NDArray[np.int64]) -> pa.Table:
             "n_slots": pa.array(log.collect("n_slots", np.int32)[shown]),
         }
     )
+    return visits, chances
 
 
 def _truth(simulated: Simulated, kept: NDArray[np.int64]) -> tuple[pa.Table, pa.Table]:

@@ -44,6 +44,10 @@ DENIAL_PRIOR = 20.0
 DENIAL_EDGES = (0.75, 1.0, 1.25)
 """Levels of a board's denial rate, against the city's over the same half year."""
 
+DELAY_SD = 0.25
+"""Sd of the belief, in log odds, that a month's delay changes who opens (assumed: that depends on
+the hours people keep, hardly on how long ago the notice was left)."""
+
 N_DENIALS, N_PASTS, N_AGES = 4, 3, 3
 AGE_EDGES_DAYS = (2.0, 10.0)
 """Edges of the levels of the complaint's age at the visit."""
@@ -180,20 +184,24 @@ ORDER BY k.visited_at, k.complaint_id"""
 def _access_design(kinds: np.ndarray, delay_days: np.ndarray) -> np.ndarray:
     """What the chance of getting in at a second visit depends on, (n, 3)."""
     past, _ = split_kind(kinds)
-    return np.column_stack(
-        [kinds[:, 0] / (N_DENIALS - 1), past / (N_PASTS - 1), np.log1p(delay_days) / np.log(31.0)]
-    )
+    # A fit takes every coefficient to have a sd of one; a smaller column has a smaller effect.
+    delay = DELAY_SD * np.log1p(delay_days) / np.log(31.0)
+    return np.column_stack([kinds[:, 0] / (N_DENIALS - 1), past / (N_PASTS - 1), delay])
 
 
-def access_again(office: Office, visits: Visits, is_counted: np.ndarray) -> np.ndarray:
+def access_again(
+    office: Office, visits: Visits, gets_in: np.ndarray, is_counted: np.ndarray
+) -> np.ndarray:
     """Chance that a second visit gets in, by kind and delay (n_kinds, 5), from those counted.
+
+    `gets_in` is whether each did, or, where the truth is known, how likely it was.
 
     Logistic in the board's denial rate, the property's past, and the logarithm of the delay.
     """
     kinds = office.shape.kinds
     rows = is_counted & np.isfinite(visits.delay_days)
     design = _access_design(kinds[visits.kind[rows]], visits.delay_days[rows])
-    beta = fit_logistic(design, visits.gets_in[rows])
+    beta = fit_logistic(design, gets_in[rows].astype(np.float64))
     found = [
         predict(beta, _access_design(kinds, np.full(len(kinds), delay))) for delay in DELAYS_DAYS
     ]
@@ -260,7 +268,7 @@ def estimate_revisits(
         office,
         visits,
         chance=_estimate_chances(office, records, visits, lifetime),
-        again=access_again(office, visits, np.ones(len(visits.kind), bool)),
+        again=access_again(office, visits, visits.gets_in, np.ones(len(visits.kind), bool)),
         lifetime_days=lifetime,
         returns_per_day=float(visits.n_extra.sum() / max(exposure.sum(), 1e-9)),
         reported_share=np.where(calibration.denominators > 0, np.clip(reported, 0.02, 1.0), 1.0),
@@ -302,8 +310,11 @@ def _estimate_chances(
 
 _TRUE_VISITS = """
 SELECT i.actionable_chance * CAST(i.natural_end_at > k.visited_at AS INT) AS chance,
-  CAST(i.natural_end_at > k.second_at AS INT) AS is_open
+  CAST(i.natural_end_at > k.second_at AS INT) AS is_open,
+  COALESCE(s.access_chance, 0.0) AS access_chance
 FROM cases k JOIN linked USING (complaint_id) JOIN incidents i USING (true_incident_id)
+  LEFT JOIN (SELECT complaint_id, access_chance FROM visits JOIN chances USING (visit_id)
+    WHERE attempt = 2) s USING (complaint_id)
 ORDER BY place"""
 
 
@@ -326,6 +337,8 @@ def true_revisits(
     connection = duckdb.connect()
     connection.register("incidents", happened.table("incidents", office.slug))
     connection.register("linked", happened.table("reports", office.slug))
+    connection.register("visits", records.table("visits", office.slug))
+    connection.register("chances", happened.table("visits", office.slug))
     columns = {
         "complaint_id": visits.complaint_id,
         "visited_at": visits.visited_at,
@@ -342,7 +355,7 @@ def true_revisits(
         chance=casebook.chance_by_kind(
             visits.kind, case["chance"].astype(np.float64), ones, _parts(office), LEVELS
         ),
-        again=access_again(office, visits, case["is_open"] == 1),
+        again=access_again(office, visits, case["access_chance"], case["is_open"] == 1),
         lifetime_days=reporting.lifetime_days,
         returns_per_day=reporting.returns_per_day,
         reported_share=reporting.reported_share,

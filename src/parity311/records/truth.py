@@ -20,7 +20,7 @@ from parity311.records.store import read_manifest
 
 @dataclass(frozen=True)
 class Truth:
-    """Tables ``incidents`` and ``reports`` (a file a domain), ``reporting``, and the parameters."""
+    """Tables ``incidents``, ``reports`` and ``visits`` (a file a domain), ``reporting``; parameters."""
 
     folder: Path
 
