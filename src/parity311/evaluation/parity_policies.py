@@ -232,7 +232,7 @@ def choose_families(checked: Sequence[Policy], estimator: str, factor: float) ->
     own = [one for one in checked if (one.estimator, one.capacity) == (estimator, factor)]
     of = {name: [one for one in own if one.family == name] for name in (STATIC, DUAL, FOLLOWING)}
     fixed = [one for one in of[STATIC] if (one.validation or {})["upper"] <= PROMISED]
-    targets = [*fixed, *(of[FOLLOWING] or of[DUAL])]
+    targets = [*fixed, *(promise_from_afar(of[FOLLOWING]) or of[DUAL])]
     families = [
         of[STATIC],
         of[DUAL],
@@ -240,6 +240,22 @@ def choose_families(checked: Sequence[Policy], estimator: str, factor: float) ->
         [one for one in own if one.family == AGENT],
     ]
     return [choose(members) for members in families if members]
+
+
+def promise_from_afar(following: Sequence[Policy]) -> list[Policy]:
+    """Each moving policy with the larger of the upper bounds that its pace promised.
+
+    In the estimated process prices start where they settled in it, so a slow pace looks as good as
+    a quick one. The truth lies elsewhere: what a pace promises from no prices at all counts too.
+    """
+    worst: dict[tuple[float, float], float] = {}
+    for one in following:
+        upper = (one.validation or {})["upper"]
+        worst[one.pace] = max(worst.get(one.pace, 0.0), upper)
+    return [
+        replace(one, validation={**(one.validation or {}), "upper": worst[one.pace]})
+        for one in following
+    ]
 
 
 def validate(

@@ -19,6 +19,7 @@ from parity311.evaluation.long_run import Years, gap_of
 from parity311.evaluation.parity_canvass import mix_canvass
 from parity311.evaluation.parity_policies import (
     DUAL,
+    FOLLOWING,
     NEWS_DAYS,
     OURS,
     PACES,
@@ -30,6 +31,7 @@ from parity311.evaluation.parity_policies import (
     entry_in_estimate,
     go_online,
     hear_usual_reports,
+    promise_from_afar,
     promise_of,
     spans_of,
 )
@@ -73,6 +75,19 @@ def test_rules_go_online_at_every_pace_and_denominators_of_old_are_no_candidates
     assert chosen[DUAL].validation == best
     without = [one for one in checked if not one.follows]
     assert choose_families(without, OURS, 1.0)[-1].validation == best
+
+
+def test_a_pace_must_also_hold_from_no_prices_at_all() -> None:
+    def moving(pace: tuple[float, float], upper: float) -> Policy:
+        return replace(promised(upper, 9, 0.0), family=FOLLOWING, pace=pace, follows=True)
+
+    slow, quick = (1.0, 0.0), (4.0, 0.0)
+    tried = [moving(slow, 0.04), moving(slow, 0.09), moving(quick, 0.05), moving(quick, 0.06)]
+    assert choose(tried).pace == slow
+    seen = promise_from_afar(tried)
+    assert [(one.validation or {})["upper"] for one in seen] == [0.09, 0.09, 0.06, 0.06]
+    assert choose_families(tried, OURS, 1.0)[0].contender is tried[2].contender
+    assert choose(seen).pace == quick
 
 
 def test_usual_reports_are_those_of_the_estimated_process() -> None:
