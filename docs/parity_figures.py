@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,25 @@ def _policy_table(found: Sequence[dict[str, Any]]) -> list[str]:
             cells += ["–"] * 5
         lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def name_choice(row: dict[str, Any]) -> str:
+    """What validation chose, in words."""
+    if not row["is_online"]:
+        return f"fixed prices at a target gap of {row['target_gap']:g}"
+    if not row.get("follows"):
+        return "dual thresholds"
+    factor, days = row["pace"]
+    pace = f"posted every {days:g} days" if days else f"at {factor:g} × the usual step"
+    return f"prices that follow complaints, {pace}"
+
+
+def _choice_line(found: Sequence[dict[str, Any]]) -> str:
+    """What validation chose, and in how many cities."""
+    chosen = pick(found, policy="target_thresholds", estimator=OURS, capacity=1.0)
+    counts = Counter(name_choice(row) for row in chosen)
+    parts = [f"{name} ({n} of {len(chosen)} cities)" for name, n in counts.most_common()]
+    return f"Validation chose {', '.join(parts)}."
 
 
 def _estimator_table(found: Sequence[dict[str, Any]]) -> list[str]:
@@ -181,7 +201,7 @@ def parity_block() -> str:
         years = found[0]["config"]["n_years"]
         cities = ", ".join(one["city"] for one in found)
         lines += [f"### {slug}", "", f"{years} test years in each of {cities}.", ""]
-        lines += [*_policy_table(found), ""]
+        lines += [*_policy_table(found), "", _choice_line(found), ""]
         if not all("floor_years" in one for one in found):
             lines += [UNCROSSED, ""]
         lines += [*_estimator_table(found), ""]

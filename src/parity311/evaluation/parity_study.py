@@ -69,11 +69,13 @@ def study_world(world: World, config: StudyConfig) -> dict[str, Any]:
     n_settling = config.n_settling or max(n_years // 2, 32)
     years, rounds = policies.spans_of(world.domain, world.true, n_years, n_settling, config.n_days)
     rounds = replace(rounds, n_rounds=config.n_rounds)
-    keys = jax.random.split(jax.random.key(config.seed), 5)
+    keys = jax.random.split(jax.random.key(config.seed), 6)
+    world = policies.hear_usual_reports(world, harness, rounds, keys[5])
     agents = policies.train_family(world, harness, config.n_agent_steps, config.n_agent_seeds)
     settled = policies.settle_policies(world, harness, agents, config.factors, rounds, keys[0])
-    tried = [*settled, *policies.go_online(settled)]
-    checked = policies.validate(world, harness, tried, rounds, keys[1])
+    tried = [*settled, *policies.go_online(settled, world.domain.price_step)]
+    whole_years = replace(years, n_plays=n_settling)
+    checked = policies.validate(world, harness, tried, whole_years, keys[1])
     scored = [*_without_equity(world, harness, agents, config.factors)]
     for name in ESTIMATORS:
         scored += policies.choose_families(checked, name, 1.0)
@@ -88,6 +90,7 @@ def study_world(world: World, config: StudyConfig) -> dict[str, Any]:
         "need_ratio": compare_needs(world),
         "policies": rows,
         "floor": floor,
+        "validation_days": years.n_steps / float(world.domain.play.steps_per_day(world.true)),
         "floor_years": "corners chosen on one half, measured on the other",
         "canvass": [],
     }
@@ -210,7 +213,9 @@ def describe(one: Policy, years: Years, reference: Years, weights: np.ndarray) -
         "estimator": one.estimator,
         "capacity": one.capacity,
         "target_gap": one.target_gap,
-        "is_online": one.contender.is_priced and one.contender.price_step is None,
+        "is_online": one.contender.is_priced and one.contender.price_step != 0.0,
+        "pace": list(one.pace),
+        "follows": one.follows,
         "validation": one.validation,
         "prices": None if one.contender.prices is None else one.contender.prices[:5].tolist(),
         "coverage": years.coverage.tolist(),

@@ -42,6 +42,8 @@ class World:
     true: Any
     denominator_draws: np.ndarray
     """(n, 5) joint draws of each known stratum's incidents over their estimate, `OURS`"""
+    usual_reports: np.ndarray | None = None
+    """(6,) complaints a step in the estimated process, once it was played"""
 
 
 @lru_cache

@@ -33,7 +33,8 @@ def candidates_around(
     """Entries at the settled prices (6,) each, around them, and online.
 
     Online from the first of them and from none; where others are sought around, also from none
-    towards each of the gaps.
+    towards each of the gaps, and from both at four times the pace and with prices posted once in
+    a window or in one and a half.
     """
     rng = np.random.default_rng(seed)
     moving = replace(entry.contender, prices=None, is_priced=True, price_step=None)
@@ -42,6 +43,12 @@ def candidates_around(
         for gap in GAPS[1:]:
             equity = entry.equity._replace(target_gap=jnp.float32(gap))
             found.append(replace(entry, contender=moving, equity=equity))
+        quick = 4.0 * float(entry.equity.step_size)
+        for one in found[:2]:
+            found.append(replace(one, contender=replace(one.contender, price_step=quick)))
+            for factor in (1.0, 1.5):
+                steps = factor * entry.equity.window_steps
+                found.append(replace(one, equity=entry.equity._replace(posting_steps=steps)))
     for prices in settled:
         own = prices[:N_KNOWN_STRATA]
         noise = SPREAD * rng.standard_normal((n_around, N_KNOWN_STRATA))

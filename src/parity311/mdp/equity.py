@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -50,6 +50,12 @@ class EquityParams(NamedTuple):
     """() time constant of the rolling counters"""
     discount: jax.Array
     """() γ of the agent that is paid: sets the scale of `potential` and `windowed`"""
+    usual_reports: jax.Array
+    """(6,) complaints per step with which the denominators were estimated"""
+    news_weight: jax.Array
+    """() weight of one step's complaints beside all that was known before; 0 = need stays put"""
+    posting_steps: jax.Array
+    """() steps for which posted prices stay; 1 = they move at every step"""
 
 
 class EquityState(NamedTuple):
@@ -57,10 +63,16 @@ class EquityState(NamedTuple):
 
     prices: jax.Array
     """(6,) μ, centred over the known strata; the unknown stratum's price stays zero"""
+    posted: jax.Array
+    """(6,) the prices that are worked with: μ when it was last posted"""
     correct: jax.Array
     """(6,) correct escalations in the rolling window"""
     unserved: jax.Array
     """(6,) estimated actionable incidents in the rolling window that were not"""
+    complaints: jax.Array
+    """(6,) complaints since the start"""
+    n_steps: jax.Array
+    """() int32 steps since the start"""
 
 
 class EquityMode(NamedTuple):
@@ -85,8 +97,15 @@ def equity_params(
     target_gap: float | jax.Array = 0.0,
     is_visible: float | jax.Array = 1.0,
     discount: float | jax.Array = 0.9,
+    usual_reports: Any = None,
+    news_weight: float | jax.Array = 0.0,
+    posting_steps: float | jax.Array = 1.0,
 ) -> EquityParams:
-    """Parameters of the equity term from a domain's need per step (6,)."""
+    """Parameters of the equity term from a domain's need per step (6,).
+
+    Where there is a `news_weight`, need follows complaints, whose usual number (6,) must be given.
+    """
+    usual = jnp.ones(N_STRATA) if usual_reports is None else usual_reports
     number = lambda value: jnp.asarray(value, jnp.float32)  # noqa: E731
     return EquityParams(
         denominators=number(need_per_step),
@@ -96,17 +115,41 @@ def equity_params(
         is_visible=number(is_visible),
         window_steps=number(steps_per_day) * WINDOW_DAYS,
         discount=number(discount),
+        usual_reports=number(usual),
+        news_weight=number(news_weight),
+        posting_steps=number(posting_steps),
     )
 
 
 def initial_equity(params: EquityParams, prices: jax.Array | None = None) -> EquityState:
     """Start with these prices (zero if not given) and a window in which nobody was served."""
     start = jnp.zeros(N_STRATA, jnp.float32) if prices is None else prices
+    start = jnp.asarray(start, jnp.float32)
     return EquityState(
-        prices=jnp.asarray(start, jnp.float32),
+        prices=start,
+        posted=start,
         correct=jnp.zeros(N_STRATA, jnp.float32),
         unserved=params.denominators * params.window_steps,
+        complaints=jnp.zeros(N_STRATA, jnp.float32),
+        n_steps=jnp.int32(0),
     )
+
+
+def hear_complaints(state: EquityState, complaints: jax.Array) -> EquityState:
+    """Count a step and the complaints (6,) that it brought."""
+    heard = state.complaints + complaints
+    return state._replace(complaints=heard, n_steps=state.n_steps + 1)
+
+
+def need_now(params: EquityParams, state: EquityState) -> jax.Array:
+    """Actionable incidents per step, (6,): as estimated, times how far complaints are from usual.
+
+    A stratum from which more is heard than in the years of the estimate, reporting as it did, has
+    more incidents. The mean of a Gamma law that starts with 1 / `news_weight` steps as usual.
+    """
+    usual = jnp.maximum(params.usual_reports, 1e-9)
+    heard = 1.0 + params.news_weight * state.complaints / usual
+    return params.denominators * heard / (1.0 + params.news_weight * state.n_steps)
 
 
 def rolling_coverage(state: EquityState) -> jax.Array:
@@ -132,28 +175,32 @@ def count_step(params: EquityParams, state: EquityState, correct: jax.Array) -> 
     keep = jnp.exp(-1.0 / params.window_steps)
     return state._replace(
         correct=state.correct * keep + correct,
-        unserved=state.unserved * keep + params.denominators - correct,
+        unserved=state.unserved * keep + need_now(params, state) - correct,
     )
 
 
 def _update_dual(params: EquityParams, state: EquityState, correct: jax.Array) -> EquityState:
-    weighted = (correct * relative_need_weights(params.denominators))[:N_KNOWN_STRATA]
+    weights = relative_need_weights(need_now(params, state))
+    weighted = (correct * weights)[:N_KNOWN_STRATA]
     coverage = rolling_coverage(state)[:N_KNOWN_STRATA]
     is_beyond = jnp.abs(coverage - coverage.mean()) >= params.target_gap / 2.0
     moved = state.prices[:N_KNOWN_STRATA] + params.step_size * is_beyond * (
         weighted.mean() - weighted
     )
     centred = jnp.clip(moved - moved.mean(), -params.price_cap, params.price_cap)
-    return count_step(params, state, correct)._replace(prices=jnp.append(centred, jnp.float32(0.0)))
+    prices = jnp.append(centred, jnp.float32(0.0))
+    is_due = state.n_steps % params.posting_steps < 1.0
+    posted = jnp.where(is_due, prices, state.posted)
+    return count_step(params, state, correct)._replace(prices=prices, posted=posted)
 
 
 def _reward_dual(params: EquityParams, state: EquityState, credit: jax.Array) -> jax.Array:
-    return jnp.dot(state.prices * relative_need_weights(params.denominators), credit)
+    return jnp.dot(state.posted * relative_need_weights(need_now(params, state)), credit)
 
 
 def _features_dual(params: EquityParams, state: EquityState, stratum: jax.Array) -> jax.Array:
-    known = state.prices[:N_KNOWN_STRATA]
-    price = jnp.where(stratum == NOBODY, known.max() - known.min(), state.prices[stratum])
+    known = state.posted[:N_KNOWN_STRATA]
+    price = jnp.where(stratum == NOBODY, known.max() - known.min(), state.posted[stratum])
     return (FEATURE_SCALE * price * params.is_visible)[None]
 
 

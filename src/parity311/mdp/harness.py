@@ -21,6 +21,7 @@ from parity311.mdp.equity import (
     EquityState,
     equity_params,
     get_mode,
+    hear_complaints,
     initial_equity,
 )
 
@@ -148,11 +149,12 @@ class Harness:
     ) -> Advance:
         """Take one action; whoever calls starts the next episode where this one has ended."""
         play = self.domain.play
-        prices = running.equity.prices
+        prices = running.equity.posted
         moved = play.transition(key, params, running.state, action, prices)
         paid = self._mode.reward(equity, running.equity, moved.credit)
         reward = jnp.where(jnp.arange(N_REWARDS) == EQUITY, paid, moved.reward)
-        counted = self._mode.update(equity, running.equity, moved.tally.counted)
+        heard = hear_complaints(running.equity, moved.tally.complaints)
+        counted = self._mode.update(equity, heard, moved.tally.counted)
         n_steps = running.n_steps + 1
         arrived = Running(moved.state, counted, n_steps)
         truncated = (n_steps >= self.horizon) & ~moved.terminated

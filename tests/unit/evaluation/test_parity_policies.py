@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,24 @@ from parity311.evaluation import parity_world
 from parity311.evaluation.band_prices import Entry, Span, counted_coverage, settle_band
 from parity311.evaluation.long_run import Years, gap_of
 from parity311.evaluation.parity_canvass import mix_canvass
-from parity311.evaluation.parity_policies import Policy, choose, promise_of, spans_of
+from parity311.evaluation.parity_policies import (
+    DUAL,
+    FOLLOWING,
+    NEWS_DAYS,
+    OURS,
+    PACES,
+    STATIC,
+    TARGET,
+    Policy,
+    choose,
+    choose_families,
+    entry_in_estimate,
+    go_online,
+    hear_usual_reports,
+    promise_from_afar,
+    promise_of,
+    spans_of,
+)
 from parity311.evaluation.parity_study import parse_factors
 from parity311.evaluation.rollout import Contender, evaluate, evaluate_each
 from parity311.mdp import heuristics
@@ -34,9 +52,58 @@ def promised(upper: float, correct: float, gap: float) -> Policy:
 
 
 def test_choice_takes_most_correct_within_the_bar_and_the_most_level_else() -> None:
-    within, cheap, beyond = promised(0.03, 9, 0.0), promised(0.049, 10, 0.02), promised(0.06, 11, 1)
+    within, cheap, beyond = promised(0.02, 9, 0.0), promised(0.034, 10, 0.02), promised(0.06, 11, 1)
     assert choose([within, cheap, beyond]) is cheap
     assert choose([beyond, promised(0.07, 20, 0.0)]) is beyond
+    # What is promised just under the bar is not enough: the estimate errs.
+    assert choose([within, promised(0.049, 10, 0.03)]) is within
+
+
+def test_rules_go_online_at_every_pace_and_denominators_of_old_are_no_candidates() -> None:
+    level, wide = promised(0.04, 9, 0.0), promised(0.03, 8, 0.02)
+    settled = [replace(one, family=STATIC) for one in (level, wide)]
+    online = go_online(settled, price_step=0.01)
+    following = [one for one in online if one.follows]
+    assert {one.pace for one in following} == set(PACES)
+    assert {one.contender.price_step for one in following} == {0.01, 0.04}
+    assert [one.family for one in online if not one.follows] == [DUAL, DUAL]
+    best = {"gap": 0.0, "upper": 0.01, "correct": 99.0}
+    checked = [replace(one, validation=best if one.family == DUAL else one.validation)
+               for one in (*settled, *online)]  # fmt: skip
+    chosen = {one.family: one for one in choose_families(checked, OURS, 1.0)}
+    assert chosen[TARGET].target_gap == 0.02
+    assert chosen[DUAL].validation == best
+    without = [one for one in checked if not one.follows]
+    assert choose_families(without, OURS, 1.0)[-1].validation == best
+
+
+def test_a_pace_must_also_hold_from_no_prices_at_all() -> None:
+    def moving(pace: tuple[float, float], upper: float) -> Policy:
+        return replace(promised(upper, 9, 0.0), family=FOLLOWING, pace=pace, follows=True)
+
+    slow, quick = (1.0, 0.0), (4.0, 0.0)
+    tried = [moving(slow, 0.04), moving(slow, 0.09), moving(quick, 0.05), moving(quick, 0.06)]
+    assert choose(tried).pace == slow
+    seen = promise_from_afar(tried)
+    assert [(one.validation or {})["upper"] for one in seen] == [0.09, 0.09, 0.06, 0.06]
+    assert choose_families(tried, OURS, 1.0)[0].contender is tried[2].contender
+    assert choose(seen).pace == quick
+
+
+def test_usual_reports_are_those_of_the_estimated_process() -> None:
+    domain = boiler.DOMAIN
+    estimated: dict[str, Any] = {name: PARAMS for name in parity_world.ESTIMATORS}
+    world = parity_world.World(domain, domain, "by hand", estimated, PARAMS, np.ones((1, 5)))
+    assert entry_in_estimate(world, HARNESS, promised(0.0, 0, 0.0)).equity.news_weight == 0.0
+    heard = hear_usual_reports(world, HARNESS, Span(400, 0, 4), jax.random.key(0))
+    assert heard.usual_reports is not None
+    # A step is one filing, so that strata share one complaint a step.
+    assert heard.usual_reports.sum() == pytest.approx(1.0, abs=1e-6)
+    per_day = float(domain.play.steps_per_day(PARAMS))
+    posted = replace(promised(0.0, 0, 0.0), pace=(1.0, 28.0), follows=True)
+    equity = entry_in_estimate(heard, HARNESS, posted).equity
+    assert float(equity.posting_steps) == pytest.approx(28.0 * per_day)
+    assert float(equity.news_weight) == pytest.approx(1.0 / (NEWS_DAYS * per_day))
 
 
 def test_uncertain_denominators_widen_the_promise() -> None:

@@ -11,7 +11,9 @@ from parity311.mdp.equity import (
     coverage_gap,
     equity_params,
     get_mode,
+    hear_complaints,
     initial_equity,
+    need_now,
     relative_need_weights,
     rolling_coverage,
 )
@@ -92,3 +94,30 @@ def test_a_stratum_without_need_has_no_weight() -> None:
 def test_unknown_mode_is_named() -> None:
     with pytest.raises(InputError, match="dual"):
         get_mode("duel")
+
+
+def test_posted_prices_stay_until_they_are_due() -> None:
+    params = equity_params(jnp.ones(6), step_size=0.1, posting_steps=3)
+    state, seen = initial_equity(params), []
+    for _ in range(6):
+        heard = hear_complaints(state, jnp.ones(6))
+        state = DUAL.update(params, heard, jnp.float32([0, 0, 0, 0, 1, 0]))
+        seen.append(float(state.posted[0]))
+        assert float(state.prices[0]) == pytest.approx(0.02 * int(state.n_steps), rel=1e-5)
+    np.testing.assert_allclose(seen, [0.0, 0.0, 0.06, 0.06, 0.06, 0.12], rtol=1e-5)
+    assert float(DUAL.reward(params, state, jnp.float32([1, 0, 0, 0, 0, 0]))) == state.posted[0]
+
+
+def test_need_follows_complaints_as_far_as_it_is_told_to() -> None:
+    usual = jnp.full(6, 2.0)
+    still = equity_params(NEED)
+    moving = equity_params(NEED, usual_reports=usual, news_weight=0.01)
+    state = initial_equity(still)
+    for _ in range(100):
+        state = hear_complaints(state, usual.at[0].set(4.0))
+    assert (need_now(still, state) == still.denominators).all()
+    # A hundred steps as usual before, a hundred with twice the complaints: half as many again.
+    np.testing.assert_allclose(need_now(moving, state), NEED.at[0].multiply(1.5), rtol=1e-5)
+    weights = relative_need_weights(need_now(moving, state))
+    served = DUAL.update(moving, state, jnp.float32([1, 0, 0, 0, 0, 0]))
+    assert float(served.prices[0]) == pytest.approx(-0.01 * 0.8 * float(weights[0]), rel=1e-5)
