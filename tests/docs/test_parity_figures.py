@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from docs.parity_figures import is_met, name_choice
 
 ROW: dict[str, Any] = {
