@@ -39,8 +39,8 @@ UNCROSSED = (
     "kept apart: it is too low, and what a policy lies above it too much."
 )
 SHORT = (
-    "These figures were chosen before validation played whole years: on a quarter of a year, with a "
-    "promised upper bound of 0.05, among fixed prices and dual thresholds alone."
+    "These figures were chosen before validation played whole years: on a quarter of a year, with "
+    "a promised upper bound of 0.05, among fixed prices and dual thresholds alone."
 )
 ESTIMATORS = {
     OURS: "corrected (ours)",
