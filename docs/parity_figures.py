@@ -38,6 +38,10 @@ UNCROSSED = (
     "The floor of these figures was chosen and measured on the same years, before halves were "
     "kept apart: it is too low, and what a policy lies above it too much."
 )
+SHORT = (
+    "These figures were chosen before validation played whole years: on a quarter of a year, with "
+    "a promised upper bound of 0.05, among fixed prices and dual thresholds alone."
+)
 ESTIMATORS = {
     OURS: "corrected (ours)",
     "as_published": "as published",
@@ -204,6 +208,8 @@ def parity_block() -> str:
         lines += [*_policy_table(found), "", _choice_line(found), ""]
         if not all("floor_years" in one for one in found):
             lines += [UNCROSSED, ""]
+        if not all("validation_days" in one for one in found):
+            lines += [SHORT, ""]
         lines += [*_estimator_table(found), ""]
         lines += [*_capacity_table(found), ""]
         if found[0]["canvass"]:
