@@ -1,7 +1,7 @@
 """Planning: the process is learned from records, and the best policy in it is computed.
 
 Where a domain can be solved exactly, nothing is gained by trying actions in a simulator of the
-estimated process: value iteration finds its optimum. What such a policy still loses under the truth
+estimated process: its optimum is computed. What such a policy still loses under the truth
 is what the estimate gets wrong. It has no network and nothing random, so all seeds are alike.
 """
 
@@ -52,20 +52,28 @@ def _refuse(*arguments: Any) -> NoReturn:
 
 def policy_arrays(policy: TablePolicy, n_actions: int) -> dict[str, jax.Array]:
     """A computed policy as named arrays, without the agent axis."""
-    return {
+    arrays = {
         "factors": policy.factors,
         "strides": policy.strides,
         "offset": policy.offset,
         "cell_actions": policy.actions,
         "n_actions": jnp.int32(n_actions),
     }
+    return arrays if policy.worth is None else arrays | {"cell_worth": policy.worth}
+
+
+def _table(policy: dict[str, jax.Array]) -> TablePolicy:
+    names = ("factors", "strides", "offset", "cell_actions", "cell_worth")
+    return TablePolicy(*(jnp.asarray(policy[name]) for name in names if name in policy))
 
 
 def _decide(policy: dict[str, jax.Array], key: jax.Array, observation: jax.Array) -> jax.Array:
-    names = ("factors", "strides", "offset", "cell_actions")
-    return TablePolicy(*(jnp.asarray(policy[name]) for name in names))(key, observation)
+    return _table(policy)(key, observation)
 
 
 def _margin(policy: dict[str, jax.Array], observation: jax.Array) -> jax.Array:
-    """1 where action 1 is the best, -1 elsewhere."""
-    return jnp.where(_decide(policy, jax.random.key(0), observation) == 1, 1.0, -1.0)
+    """What action 1 is worth; without a ranking 1 where it is the best, and -1 elsewhere."""
+    table = _table(policy)
+    if table.worth is None:
+        return jnp.where(table(jax.random.key(0), observation) == 1, 1.0, -1.0)
+    return table.worth[table.cell(observation)]

@@ -33,8 +33,8 @@ class City(NamedTuple):
     """(agents, episodes) of each recipe"""
     validation: dict[str, float]
     """mean over agents of each recipe, in the estimated process"""
-    published: frozenset[str]
-    """recipes with the paper's hyper-parameters"""
+    beside: frozenset[str]
+    """recipes that are shown and never chosen: the paper's, and those that do not compete"""
     ceiling: np.ndarray
     """(episodes,)"""
     ceiling_name: str
@@ -47,9 +47,9 @@ class City(NamedTuple):
     def best(self) -> str:
         """Of our recipes the one that does best on the validating episodes of the estimate.
 
-        The paper's stands beside them; it counts where there is no other.
+        Others stand beside them, and count where there is none of ours.
         """
-        names = [name for name in self.validation if name not in self.published]
+        names = [name for name in self.validation if name not in self.beside]
         return max(names or self.validation, key=lambda name: self.validation[name])
 
 
@@ -80,13 +80,15 @@ def read_city(folder: Path, setting: Setting, city_seed: int) -> City | None:
         rules.pop(other)
     swaps = found.get(SWAPPED, {"policies": []})["policies"]
     swapped = {one["policy"]: np.array(one["rewards"]) for one in swaps}
-    published = frozenset(recipe.name for recipe in setting.recipes if recipe.is_published)
+    beside = frozenset(
+        recipe.name for recipe in setting.recipes if recipe.is_published or not recipe.competes
+    )
     return City(
         city_seed,
         rules,
         agents,
         validation,
-        published,
+        beside,
         ceiling,
         name,
         believed,

@@ -46,6 +46,8 @@ class Recipe:
     """what departs from the domain's settings of the agent"""
     is_published: bool = False
     """whether the hyper-parameters are the paper's (with the domain's where it names them)"""
+    competes: bool = True
+    """False where it is shown beside the others, and never chosen as the best"""
 
 
 @dataclass(frozen=True)
@@ -199,8 +201,10 @@ def _steady(steps: int, n_environments: int = 32, **settings: Any) -> Recipe:
     return Recipe("dqn_steady", "dqn", steps, n_environments, {**STEADY, **settings})
 
 
-def _reinforce(steps: int, n_environments: int = 16, **settings: Any) -> Recipe:
-    return Recipe("reinforce", "reinforce", steps, n_environments, settings)
+def _reinforce(
+    steps: int, n_environments: int = 16, *, competes: bool = True, **settings: Any
+) -> Recipe:
+    return Recipe("reinforce", "reinforce", steps, n_environments, settings, competes=competes)
 
 
 HDQN = Recipe("hdqn", "hdqn", 6_000, is_published=True)
@@ -243,12 +247,17 @@ SETTINGS: dict[str, Setting] = {
             swaps_params=True,
         ),
         # Few filings were looked into: a small network overfits their outcomes less.
-        Setting("boiler", "boiler", "share", (_dqn(8_000), _SMALL), left_out=("always",)),
+        Setting("boiler", "boiler", "share", (_dqn(8_000), _SMALL, PLAN), left_out=("always",)),
         Setting(
             "electrical_revisit",
             "electrical_revisit",
             "share",
-            (_dqn(8_000), _steady(20_000), _reinforce(60_000, learning_rate=1e-3)),
+            # In cities 871 to 875 REINFORCE promised more than it kept: 54 points behind.
+            (
+                _dqn(8_000),
+                _steady(20_000),
+                _reinforce(60_000, competes=False, learning_rate=1e-3),
+            ),
             searches_in_truth=True,
         ),
         Setting("drainage", "drainage", "share", _PLANNED, swaps_params=True),

@@ -144,10 +144,15 @@ def cell_margin(levels: tuple[int, ...], log_odds: np.ndarray, price_gain: float
     )
 
 
+def cell_strides(levels: tuple[int, ...]) -> np.ndarray:
+    """Cells that one level more of each feature is away."""
+    return np.cumprod((1, *levels[:0:-1]))[::-1]
+
+
 def cell_index(levels: tuple[int, ...], features: np.ndarray) -> np.ndarray:
     """Cell of each row of features (n, n_features without the coverage price)."""
-    strides = np.cumprod((1, *levels[:0:-1]))[::-1]
-    return np.rint(features * (np.asarray(levels) - 1)).astype(np.int64) @ strides
+    whole = np.rint(features * (np.asarray(levels) - 1)).astype(np.int64)
+    return whole @ cell_strides(levels)
 
 
 def _cell_margin(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parity311.mdp.scores import fit_logistic, one_hot, predict
+from parity311.mdp.scores import all_cells, fit_logistic, one_hot, predict
 
 PRIORS = (25.0, 100.0, 400.0, 1600.0)
 """Looks that the fit by parts may count for: from a kind of its own to hardly anything beyond its
@@ -40,14 +40,29 @@ def chance_from_looks(
         (n_kinds, n_parts) parts of every kind as level numbers, and how many levels each has.
     """
     design = one_hot(kinds / np.maximum(np.asarray(levels) - 1, 1), levels)
-    found = predict(fit_logistic(design[kind], is_found), design)
-    n = np.bincount(kind, minlength=len(kinds))
-    hits = np.bincount(kind, is_found, minlength=len(kinds))
-    prior = likeliest_prior(hits, n, found)
+    written, n, prior = _pool(kind, is_found, design)
     still = np.bincount(kind, there, minlength=len(kinds))
     still = (still + prior * _mean_by_parts(design, kind, there)) / (n + prior)
-    written = (hits + prior * found) / (n + prior)
     return np.clip(written / np.maximum(WRITTEN_SHARE * still, 1e-3), 1e-4, 0.95)
+
+
+def pooled_chances(cell: np.ndarray, label: np.ndarray, levels: tuple[int, ...]) -> np.ndarray:
+    """Chance of a label in every combination of ordered levels, from cases (n,) that are known.
+
+    By its parts the log odds are a straight line in every feature.
+    """
+    return _pool(cell, label, all_cells(levels))[0]
+
+
+def _pool(
+    kind: np.ndarray, label: np.ndarray, design: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Shares of a label by kind, drawn towards a fit by parts; cases of each; the fit's weight."""
+    found = predict(fit_logistic(design[kind], label), design)
+    n = np.bincount(kind, minlength=len(design))
+    hits = np.bincount(kind, label, minlength=len(design))
+    prior = likeliest_prior(hits, n, found)
+    return (hits + prior * found) / (n + prior), n, prior
 
 
 def likeliest_prior(hits: np.ndarray, n: np.ndarray, found: np.ndarray) -> float:

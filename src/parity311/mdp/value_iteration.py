@@ -335,13 +335,19 @@ class TablePolicy:
     offset: jax.Array
     actions: jax.Array
     """(n_cells,) int8"""
+    worth: jax.Array | None = None
+    """(n_cells,) what cells are ranked by where visits are held to capacity; None: no ranking"""
 
     def __call__(self, key: jax.Array, observation: jax.Array) -> jax.Array:
         """Decide."""
         del key
+        return self.actions[self.cell(observation)].astype(jnp.int32)
+
+    def cell(self, observation: jax.Array) -> jax.Array:
+        """The cell that an observation falls into."""
         whole = jnp.rint(self.factors * observation).astype(jnp.int32)
         cell = (whole * self.strides).sum() + self.offset
-        return self.actions[jnp.clip(cell, 0, self.actions.shape[0] - 1)].astype(jnp.int32)
+        return jnp.clip(cell, 0, self.actions.shape[0] - 1)
 
 
 def solve_stream(

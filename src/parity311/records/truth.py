@@ -20,7 +20,7 @@ from parity311.records.store import read_manifest
 
 @dataclass(frozen=True)
 class Truth:
-    """Tables ``incidents``, ``reports`` and ``visits`` (a file a domain), ``reporting``; parameters."""
+    """Tables ``incidents``, ``reports``, ``visits`` (a file a domain) and ``reporting``."""
 
     folder: Path
 

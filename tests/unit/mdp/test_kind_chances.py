@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from parity311.mdp.kind_chances import PRIORS, WRITTEN_SHARE, chance_from_looks, likeliest_prior
+from parity311.mdp.kind_chances import (
+    PRIORS,
+    WRITTEN_SHARE,
+    chance_from_looks,
+    likeliest_prior,
+    pooled_chances,
+)
 
 LEVELS = (4, 4, 3)
 KINDS = np.stack(np.unravel_index(np.arange(48), LEVELS), axis=1)
@@ -62,3 +68,14 @@ def test_late_looks_are_corrected_kind_by_kind() -> None:
     assert np.abs(known - 0.4).mean() < 0.05
     by_mean = chance_from_looks(kind, found, np.full(len(kind), there.mean()), KINDS, LEVELS)
     assert np.abs(by_mean - 0.4).mean() > 0.08
+
+
+def test_ordered_levels_share_a_line() -> None:
+    """Few labels a cell: a line through the levels is nearer than the cells' own shares."""
+    rng = np.random.default_rng(5)
+    chance = by_parts(rng, 0.0)
+    cell = rng.integers(0, 48, 2_000)
+    label = (rng.random(2_000) < chance[cell]).astype(float)
+    alone = np.bincount(cell, label, 48) / np.bincount(cell, minlength=48)
+    error = np.abs(pooled_chances(cell, label, LEVELS) - chance).mean()
+    assert error < 0.4 * np.abs(alone - chance).mean()
