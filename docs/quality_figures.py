@@ -36,7 +36,14 @@ def quality_block(kept: Path = KEPT) -> str:
     if not kept.exists():
         return NOT_MEASURED
     rows = json.loads(kept.read_text())["settings"]
-    tables = (verdict_table, lifetime_table, swap_table, changeover_table, agent_table)
+    tables = (
+        verdict_table,
+        lifetime_table,
+        swap_table,
+        learnable_table,
+        changeover_table,
+        agent_table,
+    )
     parts = [write(rows) for write in tables]
     return "\n\n".join(part for part in parts if part)
 
@@ -114,6 +121,24 @@ def swap_table(rows: list[dict[str, Any]]) -> str:
         cells = [show(row["share_of_way_with_true"].get(name), 100.0, 1) for row in shown]
         lines.append(f"| with the truth about {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def learnable_table(rows: list[dict[str, Any]]) -> str:
+    """City by city: what could be learned at all, where the ceiling is a table's own Bayes rule."""
+    lines = [
+        "| setting | city | reached by a rule that knows the truth of half the year, % | "
+        "best agent, % |",
+        "| --- | --- | ---: | ---: |",
+    ]
+    for row in rows:
+        shares = row["share_by_city"] or {}
+        for seed, share in row.get("learnable_share", {}).items():
+            if share is not None and seed in shares:
+                lines.append(
+                    f"| {row['setting']} | {seed} | {100.0 * share:.0f} | "
+                    f"{100.0 * shares[seed]:.0f} |"
+                )
+    return "\n".join(lines) if len(lines) > 2 else ""
 
 
 def changeover_table(rows: list[dict[str, Any]]) -> str:

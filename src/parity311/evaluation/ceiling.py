@@ -9,13 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import jax
 import numpy as np
 
 from parity311.errors import InputError
 from parity311.mdp import rules, scores
 from parity311.mdp.contract import N_KNOWN_STRATA
 from parity311.mdp.harness import Harness
-from parity311.mdp.heuristics import Cases, Threshold, cell_index
+from parity311.mdp.heuristics import Cases, Threshold, cell_index, hold_to_share
+from parity311.mdp.kind_chances import pooled_chances
+
+N_SPLITS = 20
+"""Random halves over which it is averaged what could be learned at all."""
 
 
 def bayes_rule(cases: Cases, harness: Harness) -> Threshold:
@@ -34,6 +39,40 @@ def bayes_chances(cases: Cases, harness: Harness) -> np.ndarray:
     levels = tuple(cases.levels[i] for i in harness.columns)
     chances = scores.cell_chances(cases, harness.columns, prior=0.0)
     return chances[cell_index(levels, cases.features[:, harness.columns])]
+
+
+def learnable_share(cases: Cases, harness: Harness, today: Threshold) -> float:
+    """Share of the way that a rule fitted to the true chances of other cases of the year reaches.
+
+    The ceiling knows how each kind of case is made up in these very cases. A rule that knows the
+    true chances of one half (drawn together as a planner would) is set against the ceiling of the
+    other half; what it lacks there no record could tell. Mean over `N_SPLITS` random halves.
+    """
+    levels = tuple(cases.levels[i] for i in harness.columns)
+    cell = cell_index(levels, cases.features[:, harness.columns])
+    now = np.asarray(jax.vmap(today.margin)(rules.case_observations(cases, harness)))
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(N_SPLITS):
+        known = rng.random(len(cell)) < 0.5
+        chance = cases.is_actionable[~known]
+        fitted = pooled_chances(cell[known], cases.is_actionable[known], levels)
+        here = cell[~known]
+        own = np.bincount(here, chance, len(fitted)) / np.maximum(
+            np.bincount(here, minlength=len(fitted)), 1
+        )
+        base, reached, best = (
+            _caught(margin, chance, cases.capacity_share)
+            for margin in (now[~known], fitted[here], own[here])
+        )
+        found.append((reached - base) / (best - base))
+    return float(np.mean(found))
+
+
+def _caught(margin: np.ndarray, chance: np.ndarray, share: float) -> float:
+    """Expected correct escalations where the highest margins are visited, as many as can be."""
+    threshold, tie_chance = hold_to_share(margin, share)
+    return float(chance @ ((margin > threshold) + tie_chance * (margin == threshold)))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from parity311.evaluation.ceiling import learnable_share
 from parity311.evaluation.compare import (
+    TODAY,
     agent_contenders,
     best_contender,
     hold_contender,
@@ -32,7 +34,7 @@ from parity311.evaluation.quality_settings import (
 )
 from parity311.evaluation.rollout import Contender, evaluate
 from parity311.mdp.harness import Harness
-from parity311.mdp.heuristics import Cases
+from parity311.mdp.heuristics import Cases, Threshold
 from parity311.training import train
 from parity311.training.loop import Trained
 
@@ -86,8 +88,18 @@ def measure_rules(ground: Ground) -> dict[str, Any]:
     contenders += [replace(believed, name=BELIEVED), replace(best, name=CEILING)]
     return {
         "is_exact": is_exact(harness),
+        "learnable_share": _learnable(ground, contenders),
         "policies": describe(ground, contenders, [None] * len(contenders), selects=True),
     }
+
+
+def _learnable(ground: Ground, contenders: Sequence[Contender]) -> float | None:
+    """Share of the way that could be learned at all, where cases are independent of each other."""
+    flow = ground.flow(True)
+    today = next(one.policy for one in contenders if one.name == TODAY)
+    if flow is None or not isinstance(today, Threshold):
+        return None
+    return learnable_share(flow, ground.harness, today)
 
 
 def measure_swaps(ground: Ground) -> dict[str, Any]:

@@ -42,6 +42,8 @@ class City(NamedTuple):
     swapped: dict[str, np.ndarray]
     """(episodes,) of the estimate's optimum with one group of params as they truly are"""
     is_exact: bool
+    learnable_share: float | None = None
+    """share of the way that could be learned at all (`ceiling.learnable_share`)"""
 
     @property
     def best(self) -> str:
@@ -94,6 +96,7 @@ def read_city(folder: Path, setting: Setting, city_seed: int) -> City | None:
         believed,
         swapped,
         is_exact,
+        found[RULES].get("learnable_share"),
     )
 
 
@@ -165,6 +168,7 @@ def report_setting(folder: Path, setting: Setting, seeds: Sequence[int]) -> dict
         "ceiling": "exact" if first.is_exact else "best known",
         "ceiling_policy": {city.seed: city.ceiling_name for city in cities},
         "lifetime_days": read_lifetimes(folder, setting, seeds),
+        "learnable_share": {city.seed: city.learnable_share for city in cities},
         **_figures(Draws(cities), cities),
     }
     return record | {"verdict": BARS[setting.bar].judge(record)}

@@ -212,6 +212,7 @@ PLAN = Recipe("plan", "plan", 1)
 
 _PLANNED = (_dqn(8_000), PLAN)
 _SMALL = _steady(5_000, hidden=(16,), averaging=0.001)
+_SLOW = _steady(40_000, 16, averaging=0.001, target_every=500, learning_rate=3e-4)
 _YEAR: dict[str, Any] = {"n_scored": 64, "n_validating": 16}
 """Where an episode is a year of four decisions a day."""
 
@@ -292,7 +293,7 @@ SETTINGS: dict[str, Setting] = {
         ),
         Setting("housing", "housing", "best_rule", (_dqn(8_000), _steady(10_000, 16))),
         Setting("scaffold", "scaffold", "best_rule", (_dqn(8_000), _steady(20_000))),
-        Setting("drone", "drone", "best_rule", (_dqn(8_000), _steady(10_000, 16))),
+        Setting("drone", "drone", "best_rule", (_dqn(8_000), _SLOW)),
     )
 }
 """Settings by name."""

@@ -11,7 +11,7 @@ import pytest
 
 from parity311.domains import boiler, get_domain
 from parity311.errors import InputError
-from parity311.evaluation.ceiling import bayes_chances, bayes_rule, least_price
+from parity311.evaluation.ceiling import bayes_chances, bayes_rule, learnable_share, least_price
 from parity311.evaluation.rollout import Contender, evaluate
 from parity311.mdp.harness import Harness
 from parity311.mdp.heuristics import Threshold
@@ -100,3 +100,15 @@ def test_parity_beyond_what_is_reported_is_infeasible() -> None:
     assert np.isnan(price)
     with pytest.raises(InputError, match="at least 0"):
         least_price(chances, cases.stratum, cases.need, 10.0, -0.1)
+
+
+def test_what_can_be_learned_is_the_whole_way_only_where_kinds_are_pure() -> None:
+    """Chances that follow the features can be learned; those that vary within a kind cannot all."""
+    cases = boiler.cases(boiler.example())
+    risk = cases.features[:, DOMAIN.observation_names.index("neighborhood_risk")]
+    pure = cases._replace(is_actionable=0.05 + 0.4 * risk)
+    today = DOMAIN.heuristics["balanced"](boiler.example(), HARNESS)
+    assert isinstance(today, Threshold)
+    assert learnable_share(pure, HARNESS, today) > 0.99
+    mixed = np.random.default_rng(0).beta(0.5, 4.0, len(risk))
+    assert learnable_share(cases._replace(is_actionable=mixed), HARNESS, today) < 0.5
