@@ -64,11 +64,14 @@ def apply_table_numpy(weights: Weights, observations: np.ndarray) -> np.ndarray:
 
 
 def apply_plan_numpy(weights: Weights, observations: np.ndarray) -> np.ndarray:
-    """1 for the computed action and 0 for the others, (..., n_actions)."""
+    """1 for the computed action and 0 for the others, (..., n_actions); or what each is worth."""
     whole = np.rint(weights["factors"] * observations).astype(np.int32)
     cells = (whole * weights["strides"]).sum(axis=-1) + weights["offset"]
-    chosen = weights["cell_actions"][np.clip(cells, 0, len(weights["cell_actions"]) - 1)]
-    return np.eye(int(weights["n_actions"]), dtype=np.float32)[chosen]
+    cells = np.clip(cells, 0, len(weights["cell_actions"]) - 1)
+    if "cell_worth" in weights:
+        worth = weights["cell_worth"][cells]
+        return np.stack([np.zeros_like(worth), worth], axis=-1)
+    return np.eye(int(weights["n_actions"]), dtype=np.float32)[weights["cell_actions"][cells]]
 
 
 def mask_category_numpy(

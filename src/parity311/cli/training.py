@@ -98,7 +98,9 @@ def train_command(
         print_json(summary)
     elif summary["is_whole"]:
         rewards = ", ".join(f"{reward:+.4f}" for reward in summary["reward"])
-        typer.echo(f"{len(summary['policies'])} policies in {out}; reward a step {rewards}")
+        # A plan is computed, not trained: it has no last reward.
+        ending = f"; reward a step {rewards}" if rewards else ""
+        typer.echo(f"{len(summary['policies'])} policies in {out}{ending}")
     else:
         typer.echo(f"Stopped at step {summary['steps']:,}; go on with --resume.")
 

@@ -336,7 +336,7 @@ class TablePolicy:
     actions: jax.Array
     """(n_cells,) int8"""
     worth: jax.Array | None = None
-    """(n_cells,) what cells are ranked by where visits are held to capacity; None: no ranking"""
+    """(n_cells,) what action 1 is worth more than 0, to rank cells by; None: no ranking"""
 
     def __call__(self, key: jax.Array, observation: jax.Array) -> jax.Array:
         """Decide."""

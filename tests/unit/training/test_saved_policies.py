@@ -19,9 +19,11 @@ from tests.learning.test_offline_probes import make_log
 from parity311.agents import AGENTS, agent_config, explain_settings, make_agent
 from parity311.agents.forward import hash_factors, score_actions_numpy
 from parity311.agents.tables import row_of
+from parity311.domains import boiler, get_domain
 from parity311.errors import TrainingError
 from parity311.mdp.contract import Action
 from parity311.mdp.harness import Harness
+from parity311.mdp.rules import case_observations
 from parity311.mdp.value_iteration import TablePolicy
 from parity311.training.loop import Trained, train_agents
 from parity311.training.offline import train_offline
@@ -81,6 +83,34 @@ def test_numpy_gives_the_same_answer(name: str, tmp_path: Path) -> None:
     if values.shape[-1] == 2:
         margins = jax.vmap(lambda x: trained.agent.margin(trained.weights(0), x))(jnp.asarray(seen))
         np.testing.assert_allclose(values[:, 1] - values[:, 0], margins, atol=1e-5)
+
+
+def test_a_plan_with_two_actions_is_ranked_by_its_worth(tmp_path: Path) -> None:
+    """Worth above zero is action 1, in JAX as in NumPy, so that capacity can hold it."""
+    domain = get_domain("boiler")
+    trained = plan(Harness(domain), domain.play.example(), [domain.preference], [0])
+    loaded = load_policy(save_policy(tmp_path, trained, 0))
+    seen = np.random.default_rng(0).random((300, trained.harness.n_features), np.float32)
+    decided = jax.vmap(lambda x: trained.policy(0)(jax.random.key(0), x))(jnp.asarray(seen))
+    margins = jax.vmap(lambda x: trained.agent.margin(trained.weights(0), x))(jnp.asarray(seen))
+    np.testing.assert_array_equal(decided, margins > 0.0)
+    np.testing.assert_array_equal(loaded.decide(seen), decided)
+    np.testing.assert_allclose(np.diff(loaded.values(seen))[:, 0], margins, atol=1e-5)
+    assert len(np.unique(margins)) > 20
+
+
+def test_a_plan_visits_as_many_as_it_can_and_none_that_costs_more_than_it_brings() -> None:
+    domain = get_domain("boiler")
+    params = domain.play.example()
+    table, harness = boiler.cases(params), Harness(domain)
+    seen = jnp.asarray(case_observations(table, harness))
+    plans = plan(harness, params, [domain.preference, (0.0, 1.0, 0.0, 0.0)], [0])
+    share, none = (
+        float(jax.vmap(lambda x, i=i: plans.policy(i)(jax.random.key(0), x))(seen).mean())
+        for i in range(2)
+    )
+    assert 0.7 * table.capacity_share < share <= table.capacity_share
+    assert none == 0.0
 
 
 @pytest.mark.parametrize("name", ["dqn", "reinforce", "bcq"])

@@ -43,13 +43,13 @@ def solve(params: Params, harness: Harness, preference: np.ndarray) -> TablePoli
     chance = pooled_chances(cell, table.is_actionable, levels)
     least, _ = heuristics.hold_to_share(chance[cell], table.capacity_share)
     # What looks alike is decided alike; the last kind that visits reach stays among those deferred.
-    is_visited = chance > max(least, _break_even(params, preference))
+    cut = max(least, _break_even(params, preference))
     return TablePolicy(
         jnp.asarray(factors, jnp.float32),
         jnp.asarray(strides, jnp.int32),
         jnp.int32(0),
-        jnp.asarray(is_visited, jnp.int8),
-        jnp.asarray(scores.log_odds(chance), jnp.float32),
+        jnp.asarray(chance > cut, jnp.int8),
+        jnp.asarray(scores.log_odds(chance) - scores.log_odds(np.asarray(cut)), jnp.float32),
     )
 
 
