@@ -105,8 +105,8 @@ def lifetime_table(rows: list[dict[str, Any]]) -> str:
 
 
 def swap_table(rows: list[dict[str, Any]]) -> str:
-    """What the estimate loses by each group of its numbers."""
-    shown = [row for row in rows if row["share_of_way_with_true"]]
+    """What the estimate loses by each group of its numbers, and what an assumption changes."""
+    shown = [row for row in rows if row.get("share_of_way_changed")]
     if not shown:
         return ""
     lines = [
@@ -117,9 +117,9 @@ def swap_table(rows: list[dict[str, Any]]) -> str:
     ]
     cells = [show(row["share_of_way_of_estimated_optimum"], 100.0, 1) for row in shown]
     lines.append(f"| as estimated | {' | '.join(cells)} |")
-    for name in shown[0]["share_of_way_with_true"]:
-        cells = [show(row["share_of_way_with_true"].get(name), 100.0, 1) for row in shown]
-        lines.append(f"| with the truth about {name} | {' | '.join(cells)} |")
+    for name in shown[0]["share_of_way_changed"]:
+        cells = [show(row["share_of_way_changed"].get(name), 100.0, 1) for row in shown]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

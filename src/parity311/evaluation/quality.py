@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from parity311.evaluation.ceiling import learnable_share
@@ -29,12 +30,14 @@ from parity311.evaluation.quality_settings import (
     N_SELECTING,
     N_SNAPSHOTS,
     SWAPS,
+    WRITTEN_SHARES,
     Recipe,
     Setting,
 )
 from parity311.evaluation.rollout import Contender, evaluate
 from parity311.mdp.harness import Harness
 from parity311.mdp.heuristics import Cases, Threshold
+from parity311.mdp.kind_chances import WRITTEN_SHARE
 from parity311.training import train
 from parity311.training.loop import Trained
 
@@ -103,17 +106,29 @@ def _learnable(ground: Ground, contenders: Sequence[Contender]) -> float | None:
 
 
 def measure_swaps(ground: Ground) -> dict[str, Any]:
-    """The optimum of the estimate with one group of its numbers replaced by the true ones.
+    """The optimum of the estimate with something about it changed.
 
-    What it gains is what the estimate loses by that group.
+    One group of its numbers replaced by the true ones: what it gains is what the estimate loses by
+    that group. Or another share assumed of what inspectors write up, which no record can check.
     """
-    contenders = []
-    for name, fields in SWAPS.items():
-        true = {field: getattr(ground.true, field) for field in fields}
-        params = ground.estimated._replace(**true)
-        keys = ground.keys("search", N_SELECTING)
-        best = best_contender(ground.harness, ground.flow(False), params, keys, ground.preference)
-        contenders.append(replace(best, name=name))
+    estimated = ground.estimated
+    changed = {
+        f"with the truth about {name}": estimated._replace(
+            **{field: getattr(ground.true, field) for field in fields}
+        )
+        for name, fields in SWAPS.items()
+    }
+    for name, share in WRITTEN_SHARES.items():
+        chance = jnp.clip(estimated.kinds[:, 0] * WRITTEN_SHARE / share, 0.0, 0.95)
+        changed[name] = estimated._replace(kinds=estimated.kinds.at[:, 0].set(chance))
+    keys = ground.keys("search", N_SELECTING)
+    contenders = [
+        replace(
+            best_contender(ground.harness, ground.flow(False), params, keys, ground.preference),
+            name=name,
+        )
+        for name, params in changed.items()
+    ]
     return {"policies": describe(ground, contenders, [None] * len(contenders), selects=False)}
 
 

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parity311.errors import InputError
+from parity311.evaluation.compare import TODAY
 from parity311.evaluation.quality import BELIEVED, CEILING
 from parity311.evaluation.quality_jobs import IN_TRUTH, RULES, SWAPPED, params_path
 from parity311.evaluation.quality_settings import BARS, SETTINGS, Setting
 
 N_RESAMPLES = 1000
 LEVEL = 0.95
-TODAY = "balanced"
 
 
 class City(NamedTuple):
@@ -33,14 +33,14 @@ class City(NamedTuple):
     """(agents, episodes) of each recipe"""
     validation: dict[str, float]
     """mean over agents of each recipe, in the estimated process"""
-    beside: frozenset[str]
-    """recipes that are shown and never chosen: the paper's, and those that do not compete"""
+    published: frozenset[str]
+    """recipes with the paper's hyper-parameters"""
     ceiling: np.ndarray
     """(episodes,)"""
     ceiling_name: str
     believed: np.ndarray
     swapped: dict[str, np.ndarray]
-    """(episodes,) of the estimate's optimum with one group of params as they truly are"""
+    """(episodes,) of the estimate's optimum with something about it changed"""
     is_exact: bool
     learnable_share: float | None = None
     """share of the way that could be learned at all (`ceiling.learnable_share`)"""
@@ -49,9 +49,9 @@ class City(NamedTuple):
     def best(self) -> str:
         """Of our recipes the one that does best on the validating episodes of the estimate.
 
-        Others stand beside them, and count where there is none of ours.
+        The paper's stands beside them; it counts where there is no other.
         """
-        names = [name for name in self.validation if name not in self.beside]
+        names = [name for name in self.validation if name not in self.published]
         return max(names or self.validation, key=lambda name: self.validation[name])
 
 
@@ -82,15 +82,13 @@ def read_city(folder: Path, setting: Setting, city_seed: int) -> City | None:
         rules.pop(other)
     swaps = found.get(SWAPPED, {"policies": []})["policies"]
     swapped = {one["policy"]: np.array(one["rewards"]) for one in swaps}
-    beside = frozenset(
-        recipe.name for recipe in setting.recipes if recipe.is_published or not recipe.competes
-    )
+    published = frozenset(recipe.name for recipe in setting.recipes if recipe.is_published)
     return City(
         city_seed,
         rules,
         agents,
         validation,
-        beside,
+        published,
         ceiling,
         name,
         believed,
@@ -227,7 +225,7 @@ def _figures(draws: Draws, cities: Sequence[City]) -> dict[str, Any]:
         "regret": figure(ceiling - best),
         "estimation_loss": figure(ceiling - believed),
         "agent_loss": figure(believed - best),
-        "share_of_way_with_true": {name: share(x) for name, x in swapped.items()},
+        "share_of_way_changed": {name: share(x) for name, x in swapped.items()},
         "gain_on_today": gain(best),
         "difference_to_today": figure(best - today),
         "difference_to_random": figure(best - rules["random"]),

@@ -49,6 +49,8 @@ DELAY_SD = 0.25
 the hours people keep, hardly on how long ago the notice was left)."""
 
 N_DENIALS, N_PASTS, N_AGES = 4, 3, 3
+LEVELS = (N_DENIALS, N_LEVELS, N_PASTS, N_AGES)
+"""How many levels each part of a kind has."""
 AGE_EDGES_DAYS = (2.0, 10.0)
 """Edges of the levels of the complaint's age at the visit."""
 
@@ -273,10 +275,6 @@ def estimate_revisits(
         returns_per_day=float(visits.n_extra.sum() / max(exposure.sum(), 1e-9)),
         reported_share=np.where(calibration.denominators > 0, np.clip(reported, 0.02, 1.0), 1.0),
     )
-
-
-LEVELS = (N_DENIALS, N_LEVELS, N_PASTS, N_AGES)
-"""How many levels each part of a kind has."""
 
 
 def _parts(office: Office) -> np.ndarray:

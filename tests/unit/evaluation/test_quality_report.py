@@ -45,7 +45,7 @@ def write_parts(
         parts: dict[str, Any] = {
             "rules": {"is_exact": True, "policies": [policy(n, g) for n, g in names.items()]}
         }
-        parts["swaps"] = {"policies": [policy("what visits find", 9.9)]}
+        parts["swaps"] = {"policies": [policy("with the truth about what visits find", 9.9)]}
         for name, gain in (gains or GAINS).items():
             seen = believed.get(name, gain)
             parts[name] = {"policies": [policy(name, gain, validation=seen) for _ in range(3)]}
@@ -67,7 +67,7 @@ def test_the_best_agent_is_held_against_the_bar(tmp_path: Path) -> None:
     lost = row["estimation_loss"]["value"] + row["agent_loss"]["value"]
     assert lost == pytest.approx(row["regret"]["value"])
     assert row["best_rule"] == "index"
-    swapped = row["share_of_way_with_true"]["what visits find"]
+    swapped = row["share_of_way_changed"]["with the truth about what visits find"]
     assert swapped["value"] > row["share_of_way_of_estimated_optimum"]["value"]
 
 
