@@ -87,10 +87,10 @@ def read_trained(path: Path, job: Job) -> Trained:
         ) from error
     n_agents = len(found["seeds"])
     like = jax.eval_shape(
-        lambda key: agent.policy(
-            agent.init(key, n_agents, job.n_environments, harness.n_features, harness.n_actions)
+        lambda keys: agent.policy(
+            agent.init(keys, job.n_environments, harness.n_features, harness.n_actions)
         ),
-        jax.eval_shape(lambda: jax.random.key(0)),
+        jax.eval_shape(lambda: jax.random.split(jax.random.key(0), n_agents)),
     )
     return Trained(
         agent=agent._replace(name=job.label),
