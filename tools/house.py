@@ -1,0 +1,299 @@
+"""How the house stands: size, who imports whom, names used twice, names nobody needs.
+
+    python -m tools.house            print the figures
+    python -m tools.house --check    exit with 2 where a limit of `LIMITS` is passed
+
+Everything is read from the text of `src/parity311`; nothing is imported. A lazy import (inside a
+function) counts like any other: it is a dependency, however late it is paid for.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = "parity311"
+USERS = ("tests", "docs", "benchmarks", "tools")
+"""Folders outside the package whose imports count as use by tests or docs."""
+
+LIMITS = {
+    "lines": 63_000,
+    "single importers": 140,
+    "class names used twice": 60,
+    "public names nobody imports": 400,
+    "cycles": 8,
+}
+"""What we hold ourselves to; lowered whenever the house gets smaller, never raised in passing."""
+
+
+@dataclass
+class Module:
+    """One file of the package and what its text says."""
+
+    name: str
+    n_lines: int
+    imports: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """module -> names taken from it; empty where the module itself is imported"""
+    lazy: set[str] = field(default_factory=set)
+    """modules imported only inside functions"""
+    classes: list[str] = field(default_factory=list)
+    public: set[str] = field(default_factory=set)
+    """functions, classes and constants of the top level without a leading underscore"""
+    used: set[str] = field(default_factory=set)
+    """names the file itself uses"""
+
+
+def read_modules(root: Path = ROOT) -> dict[str, Module]:
+    """Every module of the package, by dotted name."""
+    found = {}
+    for path in sorted((root / "src" / PACKAGE).rglob("*.py")):
+        parts = path.relative_to(root / "src").with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = read_module(name, path.read_text())
+    resolve(found)
+    return found
+
+
+def read_module(name: str, text: str) -> Module:
+    """What one file imports, defines and uses."""
+    tree = ast.parse(text)
+    module = Module(name, n_lines=len(text.splitlines()))
+    eager: set[str] = set()
+    for node, is_lazy in walk(tree):
+        for target, names in imported(node):
+            module.imports[target] |= names
+            (module.lazy if is_lazy else eager).add(target)
+    module.lazy -= eager
+    for node in tree.body:
+        module.public |= {one for one in defined(node) if not one.startswith("_")}
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            module.classes.append(node.name)
+    module.used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    module.used |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    return module
+
+
+def walk(tree: ast.AST, is_lazy: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node, and whether it runs only when a function does."""
+    for node in ast.iter_child_nodes(tree):
+        yield node, is_lazy
+        inside = is_lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        yield from walk(node, inside)
+
+
+def imported(node: ast.AST) -> Iterator[tuple[str, set[str]]]:
+    """Modules of the package an import statement takes, with the names taken."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            if alias.name.split(".")[0] == PACKAGE:
+                yield alias.name, set()
+    elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE:
+        assert node.module is not None
+        yield node.module, {alias.name for alias in node.names}
+
+
+def defined(node: ast.stmt) -> Iterator[str]:
+    """Names a statement of the top level gives."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Assign):
+        yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+    elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        yield node.target.id
+
+
+def resolve(modules: dict[str, Module]) -> None:
+    """Turn `from package import module` into an import of that module."""
+    for module in modules.values():
+        for target in list(module.imports):
+            for name in list(module.imports[target]):
+                inner = f"{target}.{name}"
+                if inner in modules:
+                    module.imports[target].discard(name)
+                    module.imports[inner] |= set()
+                    if target in module.lazy:
+                        module.lazy.add(inner)
+
+
+def importers(modules: dict[str, Module]) -> dict[str, set[str]]:
+    """Who imports each module."""
+    found: dict[str, set[str]] = {name: set() for name in modules}
+    for module in modules.values():
+        for target in module.imports:
+            if target in found and target != module.name:
+                found[target].add(module.name)
+    return found
+
+
+def single_importers(modules: dict[str, Module]) -> list[str]:
+    """Modules that one other module alone imports: candidates to live in it.
+
+    A package's `__init__` and the files of one domain are read as one room, so imports within a
+    domain's folder do not count.
+    """
+    found = []
+    for name, users in importers(modules).items():
+        if len(users) == 1 and not is_room(name, next(iter(users))):
+            found.append(name)
+    return found
+
+
+def is_room(name: str, user: str) -> bool:
+    """Whether both lie in the folder of one domain."""
+    one, other = name.split("."), user.split(".")
+    return one[1:2] == ["domains"] and one[:3] == other[:3] and len(one) > 3
+
+
+def classes_used_twice(modules: dict[str, Module]) -> dict[str, list[str]]:
+    """Public class names that stand for more than one thing.
+
+    A domain's own `State` and `Params` are the contract's words and may repeat.
+    """
+    found: dict[str, list[str]] = defaultdict(list)
+    for module in modules.values():
+        for name in module.classes:
+            if not (module.name.startswith(f"{PACKAGE}.domains") and name in ("State", "Params")):
+                found[name].append(module.name)
+    return {name: places for name, places in sorted(found.items()) if len(places) > 1}
+
+
+def names_nobody_imports(modules: dict[str, Module], root: Path = ROOT) -> dict[str, set[str]]:
+    """Public names that no other file takes and their own file does not use either."""
+    taken: dict[str, set[str]] = defaultdict(set)
+    outside = [path for folder in USERS for path in (root / folder).rglob("*.py")]
+    read = [read_module(str(path), path.read_text()) for path in outside]
+    attributes = set().union(*(module.used for module in read), *(m.used for m in modules.values()))
+    for module in [*modules.values(), *read]:
+        for target, names in module.imports.items():
+            taken[target] |= names
+    found = {}
+    for name, module in modules.items():
+        idle = {
+            one
+            for one in module.public - taken[name] - {"__all__"}
+            if one not in module.used and one not in attributes
+        }
+        if idle:
+            found[name] = idle
+    return found
+
+
+def only_for_tests(modules: dict[str, Module]) -> dict[str, set[str]]:
+    """Public names that the package itself never uses outside their own definition."""
+    taken: dict[str, set[str]] = defaultdict(set)
+    for module in modules.values():
+        for target, names in module.imports.items():
+            taken[target] |= names
+    everywhere = Counter(one for module in modules.values() for one in module.used)
+    found = {}
+    for name, module in modules.items():
+        idle = {one for one in module.public - taken[name] if not everywhere[one]}
+        if idle:
+            found[name] = idle
+    return found
+
+
+def cycles(modules: dict[str, Module]) -> list[list[str]]:
+    """Groups of modules that import each other, lazily or not (strongly connected, Tarjan)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        index[name] = low[name] = len(index)
+        stack.append(name)
+        for target in sorted(modules[name].imports):
+            if target not in modules or target == name:
+                continue
+            if target not in index:
+                visit(target)
+                low[name] = min(low[name], low[target])
+            elif target in stack:
+                low[name] = min(low[name], index[target])
+        if low[name] == index[name]:
+            group = []
+            while True:
+                group.append(stack.pop())
+                if group[-1] == name:
+                    break
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    sys.setrecursionlimit(10_000)
+    for name in sorted(modules):
+        if name not in index:
+            visit(name)
+    return found
+
+
+def sizes(modules: dict[str, Module]) -> list[tuple[str, int, int]]:
+    """Package, files and lines, largest first."""
+    files: Counter[str] = Counter()
+    lines: Counter[str] = Counter()
+    for module in modules.values():
+        package = (module.name.split(".") + ["(top)"])[1]
+        files[package] += 1
+        lines[package] += module.n_lines
+    return [(package, files[package], n) for package, n in lines.most_common()]
+
+
+def measure(root: Path = ROOT) -> dict[str, int]:
+    """The figures that have a limit."""
+    modules = read_modules(root)
+    idle = names_nobody_imports(modules, root)
+    return {
+        "lines": sum(module.n_lines for module in modules.values()),
+        "single importers": len(single_importers(modules)),
+        "class names used twice": len(classes_used_twice(modules)),
+        "public names nobody imports": sum(len(names) for names in idle.values()),
+        "cycles": len(cycles(modules)),
+    }
+
+
+def print_house() -> None:
+    """Everything, for a person."""
+    modules = read_modules()
+    print(f"{'package':14s} {'files':>6s} {'lines':>7s}")
+    for package, n_files, n_lines in sizes(modules):
+        print(f"{package:14s} {n_files:6d} {n_lines:7,d}")
+    print()
+    for name, value in measure().items():
+        print(f"{name}: {value:,} (limit {LIMITS[name]:,})")
+    print("\nclass names used twice:")
+    for name, places in classes_used_twice(modules).items():
+        print(f"  {name}: {', '.join(place.removeprefix(PACKAGE + '.') for place in places)}")
+    print("\ncycles, lazy imports included:")
+    for group in cycles(modules):
+        print(f"  {' ↔ '.join(name.removeprefix(PACKAGE + '.') for name in group)}")
+    print("\nsingle importers:")
+    users = importers(modules)
+    for name in single_importers(modules):
+        user = next(iter(users[name])).removeprefix(PACKAGE + ".")
+        print(f"  {name.removeprefix(PACKAGE + '.')} ← {user}")
+    print("\npublic names that only tests or docs use:")
+    for name, idle in only_for_tests(modules).items():
+        print(f"  {name.removeprefix(PACKAGE + '.')}: {', '.join(sorted(idle))}")
+
+
+def main(arguments: list[str]) -> int:
+    """Print the figures, or only what passes a limit."""
+    if "--check" not in arguments:
+        print_house()
+        return 0
+    passed = [
+        f"{name}: {value:,} is above {LIMITS[name]:,}"
+        for name, value in measure().items()
+        if value > LIMITS[name]
+    ]
+    print("\n".join(passed) or "The house is within its limits.")
+    return 2 if passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
