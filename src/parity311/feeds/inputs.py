@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 from parity311.errors import InputError, RecordsError
 from parity311.feeds.citymap import CityMap
 from parity311.feeds.formats import Format, Layout, recognise
+from parity311.storage.hashes import hash_file
 
 FETCHED = "fetched.json"
 """Beside fetched files: where each came from, when, under which terms, with its hash."""
@@ -47,12 +47,6 @@ class InputGroup:
 
 def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def hash_file(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def collect_inputs(paths: Sequence[Path], city_map: CityMap | None = None) -> list[InputGroup]:
