@@ -34,7 +34,7 @@ from parity311.feeds.inputs import FETCHED
 from parity311.feeds.soda import Answer, Incomplete, SodaClient
 from parity311.storage.aside import write_bytes_aside, write_text_aside, writing_aside
 from parity311.storage.disk import telling_disk_errors
-from parity311.storage.hashes import hash_file
+from parity311.storage.hashes import hash_file, is_seal_broken, seal
 from parity311.storage.locks import one_writer
 
 STATE = "state.json"
@@ -103,7 +103,7 @@ class Fetch:
             "query": self.options.query(),
             "datasets": {name: asdict(state) for name, state in self.datasets.items()},
         }
-        write_text_aside(self.folder / STATE, json.dumps(content, indent=1))
+        write_text_aside(self.folder / STATE, json.dumps(seal(content), indent=1))
 
     def has_page(self, state: DatasetState, name: str) -> bool:
         """Whether a page is there as it was fetched."""
@@ -165,6 +165,8 @@ def _open_state(folder: Path, options: FetchOptions) -> dict[str, DatasetState]:
     try:
         content = json.loads(path.read_bytes())
         query = content["query"]
+        if is_seal_broken(content):
+            raise ValueError("it was changed since it was written")
         found = {name: DatasetState(**state) for name, state in content["datasets"].items()}
         for name in [name for state in found.values() for name in state.pages]:
             if Path(name).name != name:
@@ -343,5 +345,5 @@ def _finish(work: Fetch, requests: Sequence[Request]) -> dict[str, Any]:
             }
         )
     content = {"query": work.options.query(), "datasets": entries}
-    write_text_aside(work.folder / FETCHED, json.dumps(content, indent=1))
+    write_text_aside(work.folder / FETCHED, json.dumps(seal(content), indent=1))
     return content
