@@ -179,8 +179,11 @@ def fit_rows(model: Model, data: RowData, cell: np.ndarray, *, is_mixed: bool = 
             "report; widen the dates, or use estimator 'lower_bound' or 'raw'."
         )
     crude = data.n_further.sum() / max(float(data.exposure_days.sum()), 0.1)
-    fit = fit_hierarchy(model, data, cell, float(np.log(crude)), is_mixed=is_mixed)
-    if not fit.has_converged:
+    try:
+        fit = fit_hierarchy(model, data, cell, float(np.log(crude)), is_mixed=is_mixed)
+    except np.linalg.LinAlgError:
+        fit = None
+    if fit is None or not fit.has_converged:
         raise EstimationError(
             f"The reporting rate did not converge on {n} incidents; give a lifetime "
             "(exponential:DAYS) instead of estimating it, or fewer covariates."

@@ -205,6 +205,37 @@ class TestBadInput:
             estimate(case.table, case.areas, covariates=("age",))
 
 
+def sparse_table(n: int = 500, n_areas: int = 400, seed: int = 1) -> tuple[ReportTable, Areas]:
+    """As real heat rows are: one case an area, 6 % with a second report, a third never closed."""
+    base = make_case(n_areas)
+    rng = np.random.default_rng(seed)
+    is_open = rng.random(n) < 0.3
+    exposure = np.where(is_open, 100.0, rng.gamma(1.5, 2.0, n) + 0.11)
+    further = np.where(rng.random(n) < 0.06, 1 + rng.poisson(0.8, n), 0)
+    last = np.where(further > 0, np.minimum(rng.exponential(0.5, n), exposure), 0.0)
+    called = ~is_open & (rng.random(n) < 0.25) & (further == 0)
+    area = rng.integers(0, n_areas, n)
+    reports = np.zeros((n_areas, base.table.n_windows))
+    np.add.at(reports, (area, 0), 1.0 + further)
+    table = replace(
+        base.table, area=area, first_report_day=np.zeros(n), n_further=further,
+        last_delay_days=last, exposure_days=exposure, found_ended=called,
+        called_until_days=exposure, pattern=np.zeros(n, dtype=int), patterns=("heat",),
+        weight=np.ones(n), n_reports=reports,
+    )  # fmt: skip
+    return table, base.areas
+
+
+def test_a_sparse_table_of_real_shape_is_fitted() -> None:
+    """The climb wandered off on a likelihood that a floor made flat: a singular matrix."""
+    table, areas = sparse_table()
+    found = estimate(
+        table, areas, estimator="exposure_rate_even", lifetime=exponential(3.7), n_draws=20
+    )
+    assert np.isfinite(found.incidents).all()
+    assert found.incidents.sum() > table.n_incidents
+
+
 class TestProperties:
     """What must not matter does not."""
 
