@@ -117,6 +117,7 @@ def run_sweep(
     out: Path,
     records: Path | None = None,
     until: date | None = None,
+    estimator: str = "exposure_rate",
     settings: dict[str, Any] | None = None,
     observation_set: str = "",
     action_set: str = "published",
@@ -138,7 +139,7 @@ def run_sweep(
 
     domain = get_domain(slug)
     harness = Harness(domain, observation_set=observation_set, action_set=action_set)
-    params = params_for(domain, records, until)
+    params = params_for(domain, records, until, estimator)
     made = agent_for(harness, agent, steps, settings)
     n_agents = len(preferences) * len(seeds)
     plan = plan_sweep(harness, params, made, n_agents, n_environments, chunk)

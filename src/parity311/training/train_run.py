@@ -31,6 +31,10 @@ DEFAULT_STEPS = 20_000
 """Steps of a training where none are asked for: a minute or two on one core."""
 
 
+REPORTING_ESTIMATOR = "exposure_rate"
+"""How complaints become incidents where nothing else is asked for."""
+
+
 def keep_to_one_thread() -> None:
     """Give JAX one thread, where it has not started yet.
 
@@ -41,8 +45,16 @@ def keep_to_one_thread() -> None:
         os.environ.setdefault("NPROC", "1")
 
 
-def params_for(domain: Domain, records: Path | None, until: date | None = None) -> Any:
-    """Params estimated from records before a day, or the domain's example where none are given."""
+def params_for(
+    domain: Domain,
+    records: Path | None,
+    until: date | None = None,
+    estimator: str = REPORTING_ESTIMATOR,
+) -> Any:
+    """Params estimated from records before a day, or the domain's example where none are given.
+
+    ``estimator`` says how complaints become incidents.
+    """
     if records is None:
         return domain.play.example()
     from parity311.records.store import open_records
@@ -57,7 +69,9 @@ def params_for(domain: Domain, records: Path | None, until: date | None = None) 
                 "day before which to learn, choose one between them."
             )
         date_to = until
-    calibration = calibrate(opened, domain.slug, date_from=date_from, date_to=date_to)
+    calibration = calibrate(
+        opened, domain.slug, date_from=date_from, date_to=date_to, estimator=estimator
+    )
     return domain.estimate(opened, calibration, date_to)
 
 
@@ -71,6 +85,7 @@ def run_training(
     steps: int = DEFAULT_STEPS,
     records: Path | None = None,
     until: date | None = None,
+    estimator: str = REPORTING_ESTIMATOR,
     decisions: Any = None,
     resume: bool = False,
     stop_after_s: float = float("inf"),
@@ -106,7 +121,7 @@ def run_training(
             )  # fmt: skip
         else:
             trained = train(
-                domain, params_for(domain, records, until), agent, [chosen], seeds, steps,
+                domain, params_for(domain, records, until, estimator), agent, [chosen], seeds, steps,
                 observation_set=observation_set, action_set=action_set, settings=settings,
                 progress=progress, checkpoints=kept, stop_after_s=stop_after_s,
             )  # fmt: skip
