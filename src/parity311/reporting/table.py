@@ -11,6 +11,7 @@ from parity311.errors import EstimationError, InputError
 from parity311.records.store import Records
 from parity311.reporting.areas import Areas
 from parity311.reporting.continuing import find_continuing
+from parity311.reporting.weekly import WeeklyReports, weekly_from_records
 
 WINDOW_DAYS = 28
 """The paper's rolling window: four weeks."""
@@ -72,6 +73,8 @@ class ReportTable:
     """Rows of the source that are not used, by reason."""
     notes: tuple[str, ...] = ()
     """What was decided about the rows, in words."""
+    weekly: WeeklyReports | None = None
+    """Reports by area and week with the paper's duplicates; only `as_published` reads them."""
 
     @property
     def n_incidents(self) -> int:
@@ -215,6 +218,7 @@ def reports_from_records(
         window_days=window_days,
         left_out={reason: n for reason, n in left_out.items() if n},
         notes=notes,
+        weekly=weekly_from_records(records, domain, areas, date_from, date_to),
     )
 
 
