@@ -217,11 +217,20 @@ def rules_section(
                 (
                     Column("domain", "domain", number_format="text"),
                     Column("setting", "city", number_format="text"),
-                    Column("largest_gap", "largest gap", lower="lower", upper="upper"),
+                    Column(
+                        "largest_gap",
+                        "largest gap, last four weeks",
+                        lower="lower",
+                        upper="upper",
+                        number_format="percent",
+                        reason="reason",
+                    ),
                     Column("is_suspended", "suspended", number_format="text"),
+                    Column("n_suspended", "windows that suspend", number_format="integer"),
+                    Column("n_windows", "of", number_format="integer"),
                 ),
-                caption="What the published rule says of the same cases, with its own denominator "
-                "and its 5th to 95th percentile",
+                caption="What the published rule says of the same cases, window of four weeks by "
+                "window, with its own denominator and its 5th to 95th percentile",
             ),
         ),
         notes=(
