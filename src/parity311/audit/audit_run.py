@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -79,10 +79,12 @@ def write_audit(
     with_rules: bool = False,
     n_rule_trials: int = N_RULE_TRIALS,
     overrides: Sequence[Recommendation] = (),
+    estimates: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Judge inputs and write page, figures and tables as a run.
 
-    The specification is written, with its hash, before anything is measured.
+    The specification is written, with its hash, before anything is measured. ``estimates`` says by
+    domain how incidents were estimated, where that is known.
     """
     with start_run(root, command, config) as run:
         (run.path / SPEC_FILE).write_text(write_spec(spec), encoding="utf-8")
@@ -97,7 +99,6 @@ def write_audit(
             with run.stage("rules compared"):
                 rules = compare_rules(n_trials=n_rule_trials, tau=spec.tau)
                 published = [apply_published(one, spec) for one in inputs]
-        months = {(one.domain, one.setting, one.policy): one.date_from for one in inputs}
         run.set_report(
             write_page(
                 run,
@@ -106,7 +107,8 @@ def write_audit(
                 spec,
                 rules=rules,
                 published=published,
-                months=months,
+                inputs=inputs,
+                estimates=estimates,
                 overrides=changed,
             )
         )

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from parity311.audit.cells import AuditInputs, cells_from_table, table_from_cells
 from parity311.audit.episodes import EPISODE_DENOMINATORS, LABELS, EpisodeInputs
-from parity311.audit.strata import PUBLISHED_COVARIATES, Places, places_from_tables
+from parity311.audit.strata import POSITION, PUBLISHED_COVARIATES, Places, places_from_tables
 from parity311.audit.windows import Windows, table_from_windows, windows_from_table
 from parity311.errors import InputError, RunError
 from parity311.records.strata import RACE_GROUPS
@@ -83,6 +83,8 @@ def _places_table(setting: str, places: Places) -> pa.Table:
     known = {name: places.covariates.get(name) for name in PUBLISHED_COVARIATES}
     nothing = np.full(places.n_tracts, np.nan)
     kept = {name: nothing if values is None else values for name, values in known.items()}
+    at = np.column_stack([nothing, nothing]) if places.position is None else places.position
+    kept |= {name: at[:, i] for i, name in enumerate(POSITION)}
     return pa.table(columns | shares | kept)
 
 

@@ -16,6 +16,7 @@ UNKNOWN = "unknown"
 never dropped, and not compared."""
 PUBLISHED_COVARIATES = ("median_income", *PROXY_SHARES)
 """Columns of a tract in the paper's proxy (Eq. 4); only the published gate reads them."""
+POSITION = ("longitude", "latitude")
 N_LANGUAGES = 6
 """Languages shown by name, most frequent first; the rest is one group."""
 
@@ -35,6 +36,8 @@ class Places:
     """Share of residents by race: white, black, hispanic, asian."""
     covariates: dict[str, np.ndarray] = field(default_factory=dict)
     """What the paper's proxy reads (`PUBLISHED_COVARIATES`); empty where it was not kept."""
+    position: np.ndarray | None = None
+    """(n_tracts, 2) longitude and latitude in degrees; None where they were not kept."""
 
     @property
     def n_tracts(self) -> int:
@@ -93,6 +96,9 @@ def places_from_tables(tracts: pa.Table, dwellings: dict[str, float]) -> Places:
             for name in PUBLISHED_COVARIATES
             if name in tracts.column_names
         },
+        position=np.column_stack([_floats(tracts, name) for name in POSITION])
+        if set(POSITION) <= set(tracts.column_names)
+        else None,
     )
 
 
