@@ -72,6 +72,7 @@ def audit_records(
         add_data=lambda run: add_records(run, records),
         with_rules=with_rules,
         overrides=overrides,
+        estimates=notes,
     )
     return {**found, "records": str(records.folder), "estimates": notes}
 

@@ -296,10 +296,13 @@ class Records:
             )
         return connection
 
-    def sql(self, query: str) -> pa.Table:
-        """Run SQL over the views tracts, buildings, complaints, outcomes and visits."""
+    def sql(self, query: str, **parameters: Any) -> pa.Table:
+        """Run SQL over the views tracts, buildings, complaints, outcomes and visits.
+
+        A value goes in by keyword: ``sql("... WHERE domain = $domain", domain=domain)``.
+        """
         try:
-            return self.connection.sql(query).to_arrow_table()
+            return self.connection.sql(query, params=parameters).to_arrow_table()
         except duckdb.Error as error:
             first = str(error).splitlines()[0]
             raise RecordsError(

@@ -11,6 +11,7 @@ from parity311.errors import EstimationError, InputError
 from parity311.records.store import Records
 from parity311.reporting.areas import Areas
 from parity311.reporting.continuing import find_continuing
+from parity311.reporting.weekly import WeeklyReports, weekly_from_records
 
 WINDOW_DAYS = 28
 """The paper's rolling window: four weeks."""
@@ -77,6 +78,8 @@ class ReportTable:
     is_unmarked: np.ndarray | None = None
     """(n_incidents,) whether the source does not say if there were duplicates; None: it always
     does."""
+    weekly: WeeklyReports | None = None
+    """Reports by area and week with the paper's duplicates; only `as_published` reads them."""
 
     @property
     def n_incidents(self) -> int:
@@ -227,6 +230,7 @@ def reports_from_records(
         left_out={reason: n for reason, n in left_out.items() if n},
         notes=(*notes, *_unmarked_note(column("is_unmarked").astype(bool))),
         is_unmarked=column("is_unmarked").astype(bool),
+        weekly=weekly_from_records(records, domain, areas, date_from, date_to),
     )
 
 

@@ -120,8 +120,9 @@ def run_training(
                 progress=progress, checkpoints=kept, stop_after_s=stop_after_s,
             )  # fmt: skip
         else:
+            params = params_for(domain, records, until, estimator)
             trained = train(
-                domain, params_for(domain, records, until, estimator), agent, [chosen], seeds, steps,
+                domain, params, agent, [chosen], seeds, steps,
                 observation_set=observation_set, action_set=action_set, settings=settings,
                 progress=progress, checkpoints=kept, stop_after_s=stop_after_s,
             )  # fmt: skip

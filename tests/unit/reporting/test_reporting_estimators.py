@@ -99,15 +99,6 @@ def test_raw_counts_complaints(case: Simulated) -> None:
     np.testing.assert_array_equal(found.incidents, case.table.n_reports)
 
 
-def test_as_published_is_complaints_squared_over_first_reports(case: Simulated) -> None:
-    table = replace(case.table, n_reports=case.table.n_reports * 20)
-    table = replace(table, n_duplicates=table.n_reports * 0.4)
-    found = estimate(table, case.areas, estimator="as_published")
-    some = table.n_duplicates >= 10
-    np.testing.assert_allclose(found.incidents[some], table.n_reports[some] / 0.6)
-    assert found.estimator == "as_published"
-
-
 def test_as_published_is_inverted_and_the_default_is_not() -> None:
     """Where people report more, the paper finds more need; equal need must come out as equal."""
     case = make_case(200, income_slope=0.6, incidents_per_area_window=60.0)
@@ -178,7 +169,8 @@ class TestBadInput:
             estimate(table, case.areas, lifetime=exponential(14.0))
 
     def test_only_duplicates_in_an_area(self, case: Simulated) -> None:
-        table = replace(case.table, n_duplicates=case.table.n_reports)
+        weekly = case.table.weekly
+        table = replace(case.table, weekly=replace(weekly, n_repeats=weekly.n_reports))
         found = estimate(table, case.areas, estimator="as_published")
         assert np.isfinite(found.incidents).all()
 
