@@ -288,6 +288,7 @@ def _records(
             "price_floor": None,
             **metrics.summarise(own, resampled, None if flow is None else flow.need),
             **metrics.compare_with(own, scored[reference], resampled),
+            "against_today": metrics.compare_with_today(own, scored[TODAY], resampled),
             **metrics.share_of_way(own, scored[TODAY], scored[top], resampled),
             "ceiling": top if is_exact(harness) else f"best known: {top}",
             "reference": reference,
