@@ -23,6 +23,8 @@ FEWEST_REFERENCE = 30
 against it is not defined: the count alone then varies by a fifth and more (1/√30)."""
 SHARE = (0.0, 1.0)
 """Where a share, and a difference between the largest and the smallest share, can lie."""
+ROUNDING = 1e-9
+"""A difference of shares that is smaller comes from rounding."""
 DIRECTIONS = ("levelling up", "levelling down", "both", "widened", "no clear change")
 """How a gap can move against another policy's; the first three close it."""
 
@@ -324,9 +326,9 @@ def gap_direction(scores: Scores, reference: Scores, resampled: Resampled) -> st
     A change whose interval holds zero is none that could be told from noise.
     """
     change = gap_change(scores, reference, resampled)
-    if not (change.upper < 0.0 or change.lower > 0.0):
+    if not (change.upper < -ROUNDING or change.lower > ROUNDING):
         return "no clear change"
-    if change.lower > 0.0:
+    if change.lower > ROUNDING:
         return "widened"
     raised, lowered = _moves(scores, reference)
     closed = raised + lowered

@@ -73,6 +73,8 @@ class Processes:
     by_estimator: Mapping[str, Any]
     true: Any
     test_from: date
+    correction: Mapping[str, Any]
+    """Which estimator was used, which failed and why."""
 
 
 def check_config(config: FrontierConfig) -> Domain:
@@ -134,15 +136,16 @@ def read_processes(domain: Domain, records: Records) -> Processes:
             "other records."
         )
     test_from = first_test_day(records, domain.slug)
-    found, _ = calibrate_what_can_be(records, domain.slug, ESTIMATORS, records.window[0], test_from)
+    correction = calibrate_what_can_be(
+        records, domain.slug, ESTIMATORS, records.window[0], test_from
+    )
     params = {
         name: domain.estimate(records, calibration, test_from)
-        for name, calibration in found.items()
+        for name, calibration in correction.calibrations.items()
     }
-    used = next(iter(found))
-    others = {name: value for name, value in params.items() if name != used}
-    true = scoring_params(domain, records, found[used], test_from)
-    return Processes(params[used], others, true, test_from)
+    estimated = params.pop(correction.used)
+    true = scoring_params(domain, records, correction.calibration, test_from)
+    return Processes(estimated, params, true, test_from, correction.describe())
 
 
 def learn_menu(
@@ -184,6 +187,8 @@ def _describe(
     return {
         "domain": config.domain,
         "setting": setting_of(records).words,
+        "is_real": is_real(records),
+        "correction": dict(processes.correction),
         "agent": config.agent,
         "seeds": int(frontier.learned.gap.shape[1]),
         "test_from": str(processes.test_from),
