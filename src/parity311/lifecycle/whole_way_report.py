@@ -36,6 +36,12 @@ __all__ = ["policy_title", "write_report"]
 
 AGENT = "dqn"
 """The agent that `run` trains, with and without a weight on coverage."""
+MOVED = {
+    "levelling up": "narrower, levelling up",
+    "levelling down": "narrower, levelling down",
+    "both": "narrower, both ways",
+}
+"""How a gap that closed is said in a table."""
 QUINTILES = ("Q1, lowest income", "Q2", "Q3", "Q4", "Q5, highest income")
 SYNTHETIC = (
     "A synthetic city, taken the whole way: complaints were corrected for under-reporting, "
@@ -182,7 +188,8 @@ def _section(run: RunWriter, block: Block, curve: Curve) -> Section:
     run.add_table(f"policies-{name}", [_flat(row) for row in block["policies"]])
     pictures = (
         _coverage_picture(run, block),
-        _frontier_picture(run, block),
+        # Gaps that are known as ranges only are no points.
+        *((_frontier_picture(run, block),) if findings.is_known(block) else ()),
         _correction_picture(run, block),
         _curve_picture(run, block, curve),
     )
@@ -241,7 +248,8 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
             for end, key in (("", "value"), ("_lower", "lower"), ("_upper", "upper"))
         }
     flat["against_today_note"] = against["note"]
-    flat["moved_against_today"] = "" if row["policy"] == TODAY else against["direction"]
+    moved = against["direction"]
+    flat["moved_against_today"] = "" if row["policy"] == TODAY else MOVED.get(moved, moved)
     flat["direction"] = row["direction"]
     flat["price_note"] = row["price_note"]
     flat["price_against"] = policy_title(row["reference"])
@@ -383,6 +391,8 @@ def _frontier_picture(run: RunWriter, block: Block) -> Picture:
             _or_nan(row["recall"]["value"]),
             y_lower=_or_nan(row["recall"]["lower"]),
             y_upper=_or_nan(row["recall"]["upper"]),
+            x_lower=findings.gap_interval(block, row)[0],
+            x_upper=findings.gap_interval(block, row)[1],
         )
         for row in block["policies"]
         if row["is_within_capacity"] and row["policy"] not in ("never", "random")
@@ -392,14 +402,16 @@ def _frontier_picture(run: RunWriter, block: Block) -> Picture:
         scatter_plot,
         points,
         title="What is found, and how equally",
-        x_axis=Axis("coverage gap", "points", includes=(0.0,)),
+        x_axis=Axis("coverage gap in points", "points", includes=(0.0,)),
         y_axis=Axis("recall", "percent"),
         frontier=("lower", "higher"),
     )
     return Picture(
         name,
         title="What is found, and how equally",
-        caption="Up is more found, left is more equal; the line joins what nothing else beats.",
+        caption="Up is more found, left is more equal; lines are 95 % intervals over test "
+        "episodes. The dashed line joins the points that nothing else beats, whatever their "
+        "intervals.",
         alt="Recall against coverage gap for every policy.",
         table=TableView(
             f"policies-{block_name(block)}",
