@@ -93,7 +93,7 @@ JOIN_COLUMNS = (
     Column("value", "group", number_format="text"),
     Column("group", "kind", number_format="text"),
     Column("n_cases", "cases", number_format="integer"),
-    Column("share_with_tract", "tract known", number_format="percent"),
+    Column("share_with_tract", "tract known, of cases kept", number_format="percent"),
     Column("share_with_building", "building known", number_format="percent"),
     Column("share_with_income", "income published", number_format="percent"),
 )

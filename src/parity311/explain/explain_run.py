@@ -222,8 +222,8 @@ def explain_complaint(
     known = list(dict.fromkeys(known))
     near = get_close_matches(complaint_id, known, n=3, cutoff=0.3) or known[:3]
     raise InputError(
-        f"No complaint {complaint_id!r} is among the {len(known):,} of the test year that this run "
-        f"kept; the nearest are {', '.join(near)}."
+        f"No complaint {complaint_id!r} is among the {len(known):,} of the test period that this "
+        f"run kept; the nearest are {', '.join(near)}."
     )
 
 

@@ -76,10 +76,8 @@ class Processes:
     by_estimator: Mapping[str, Any]
     true: Any
     test_from: date
-    used: str
-    """Estimator behind ``estimated``"""
-    failed: Mapping[str, str]
-    """Estimators that did not work on these records, and why"""
+    correction: Mapping[str, Any]
+    """Which estimator was used, which failed and why."""
 
 
 def check_config(config: FrontierConfig) -> Domain:
@@ -143,20 +141,16 @@ def read_processes(domain: Domain, records: Records, estimator: str = "") -> Pro
             "other records."
         )
     test_from = first_test_day(records, domain.slug)
-    wanted = tuple(dict.fromkeys([estimator, *ESTIMATORS] if estimator else ESTIMATORS))
-    found, failed = calibrate_what_can_be(
-        records, domain.slug, wanted, records.window[0], test_from
+    correction = calibrate_what_can_be(
+        records, domain.slug, ESTIMATORS, records.window[0], test_from, chosen=estimator
     )
-    if estimator in failed:
-        raise EstimationError(failed[estimator])
     params = {
         name: domain.estimate(records, calibration, test_from)
-        for name, calibration in found.items()
+        for name, calibration in correction.calibrations.items()
     }
-    used = next(iter(found))
-    others = {name: value for name, value in params.items() if name != used}
-    true = scoring_params(domain, records, found[used], test_from)
-    return Processes(params[used], others, true, test_from, used, failed)
+    estimated = params.pop(correction.used)
+    true = scoring_params(domain, records, correction.calibration, test_from)
+    return Processes(estimated, params, true, test_from, correction.describe())
 
 
 def learn_menu(
@@ -178,7 +172,8 @@ def learn_menu(
     folder = runs / f"sweep-{config.domain}-{config.agent}-{asked}"
     run_sweep(
         config.domain, config.agent, menu, range(config.seeds), config.steps, out=folder,
-        records=Path(config.city), until=processes.test_from, estimator=processes.used,
+        records=Path(config.city), until=processes.test_from,
+        estimator=processes.correction["estimator"],
         resume=folder.exists(), progress=told,
     )  # fmt: skip
     return read_sweep(folder, harness, processes.estimated)
@@ -196,16 +191,21 @@ def _describe(
     found = summarise_frontier(frontier, PriceFloor(harness, flow))
     for point in found["points"]:
         point["command"] = command_for(
-            config, frontier.menu[point["place"]], processes.test_from, processes.used
+            config,
+            frontier.menu[point["place"]],
+            processes.test_from,
+            processes.correction["estimator"],
         )
     return {
         "domain": config.domain,
         "setting": setting_of(records).words,
+        "is_real": is_real(records),
+        "correction": dict(processes.correction),
         "agent": config.agent,
         "seeds": int(frontier.learned.gap.shape[1]),
         "test_from": str(processes.test_from),
-        "estimator": processes.used,
-        "failed_estimators": dict(processes.failed),
+        "estimator": processes.correction["estimator"],
+        "failed_estimators": dict(processes.correction["failed_estimators"]),
         **found,
         "dual_rule": price_of_rule(frontier),
         "sensitivity": sensitivity,

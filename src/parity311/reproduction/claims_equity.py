@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parity311.audit.assess import PRIMARY_TEST
+from parity311.evaluation.metrics import price_note
 from parity311.reproduction import published as paper
 from parity311.reproduction import samples
 from parity311.reproduction.claims import Claim, Finding, percent
@@ -65,7 +66,7 @@ def _parity(slug: str, agent: str):
         scored = evidence.scored(SCENARIO, slug)
         resamples = evidence.resamples(scored)
         today = samples.gap(scored, TODAY, resamples)[0]
-        shown = percent(resamples.figure(samples.gap(scored, f"{agent}{PAID}", resamples)))
+        shown = percent(samples.gap_figure(scored, f"{agent}{PAID}", resamples))
         words = f"gap {shown.words}; today's rule {100 * today:.1f} %"
         ours = Measured(shown.value, shown.lower, shown.upper, words)
         return Finding(ours, decide_bound(ours, at_most=paper.TAU))
@@ -81,6 +82,9 @@ def _price(slug: str, agent: str):
             samples.throughput(scored, name, resamples) for name in (f"{agent}{PAID}", agent)
         )
         gap = samples.gap(scored, f"{agent}{PAID}", resamples)[0]
+        note = price_note(float(plain[0]) * resamples.episodes.shape[1])
+        if note:
+            return Finding(Measured(np.nan, words=note), untested(note))
         shown = percent(resamples.figure(1.0 - paid / plain))
         words = f"{shown.words} at a gap of {100 * gap:.1f} %"
         ours = Measured(shown.value, shown.lower, shown.upper, words)
@@ -94,7 +98,7 @@ def _narrows(slug: str):
         scored = evidence.scored(SCENARIO, slug)
         resamples = evidence.resamples(scored)
         own, today = (samples.gap(scored, name, resamples) for name in ("dqn", TODAY))
-        change, left = resamples.figure(own - today), resamples.figure(own)
+        change, left = resamples.figure(own - today), samples.gap_figure(scored, "dqn", resamples)
         words = (
             f"gap {100 * own[0]:.1f} % against {100 * today[0]:.1f} %: {100 * change.value:+.1f} "
             f"({100 * change.lower:+.1f} to {100 * change.upper:+.1f})"

@@ -44,7 +44,7 @@ SYNTHETIC_STATEMENT = (
     "Every figure on this page comes from a generated city, made so that the truth is known. "
     "It is not New York's record and says nothing about any real place or office."
 )
-REAL_STATEMENT = "The figures on this page come from real complaint records."
+REAL_STATEMENT = "The figures on this page come from imported complaint records."
 UNKNOWN_STATEMENT = "This run did not record which data it used."
 
 
@@ -162,9 +162,9 @@ def describe_data(info: dict[str, Any]) -> dict[str, Any]:
     if kinds == {True}:
         return {"tag": "Synthetic city", "text": SYNTHETIC_STATEMENT, "entries": entries}
     if kinds == {False}:
-        return {"tag": "Real records", "text": REAL_STATEMENT, "entries": entries}
-    mixed = "Some figures come from real records, others from a generated city, as listed here."
-    return {"tag": "Real and synthetic", "text": mixed, "entries": entries}
+        return {"tag": "Imported records", "text": REAL_STATEMENT, "entries": entries}
+    mixed = "Some figures come from imported records, others from a generated city, as listed here."
+    return {"tag": "Imported and synthetic", "text": mixed, "entries": entries}
 
 
 def embed_pictures(run: Run, picture: Picture, number: int) -> dict[str, Markup | None]:

@@ -213,7 +213,7 @@ def test_real_records_are_called_real(tmp_path: Path) -> None:
         write_parts(run, is_synthetic=False)
         run.set_report(make_report())
     html = (run.final_path / "report.html").read_text()
-    assert "Real records" in html
+    assert "Imported records" in html
     assert "Synthetic city" not in html
 
 
