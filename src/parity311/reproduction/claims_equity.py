@@ -56,9 +56,19 @@ def _gradient(slug: str, strata: str, claimed: int):
             f"{100 * row['upper']:+.2f}), p = {row['p_value']:.2g}{beside}"
         )
         ours = Measured(row["estimate"], row["lower"], row["upper"], words)
-        return Finding(ours, decide_sign(ours, claimed, margin=EQUAL_TREND))
+        return Finding(ours, decide_gradient(ours, claimed))
 
     return test
+
+
+def decide_gradient(ours: Measured, claimed: int) -> Decision:
+    """Judge a gradient across quintiles; where there is none, say what could have made one."""
+    found = decide_sign(ours, claimed, margin=EQUAL_TREND)
+    if found.verdict != FAILS:
+        return found
+    return Decision(
+        FAILS, f"{found.reason}; in this city only noisier intake could make a gradient"
+    )
 
 
 def _trend(facts: dict[str, Any], strata: str) -> dict[str, Any] | None:

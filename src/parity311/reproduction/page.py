@@ -9,7 +9,6 @@ from parity311.reproduction import published as paper
 from parity311.reproduction.claims_boiler import grid_detection
 from parity311.reproduction.claims_elevator import POLICIES
 from parity311.reproduction.evidence import Evidence
-from parity311.reproduction.programme import describe_jobs
 from parity311.reproduction.verdicts import (
     CONTRADICTS,
     FAILS,
@@ -68,8 +67,18 @@ SPLIT = ("words", "train_from", "train_to", "test_from", "test_to", "n_learned",
 """What is shown of a split."""
 
 
-def write_page(run: RunWriter, evidence: Evidence, rows: list[dict[str, Any]]) -> None:
-    """Store tables and pictures and say what the page shows."""
+def write_page(
+    run: RunWriter,
+    evidence: Evidence | None,
+    rows: list[dict[str, Any]],
+    programme: list[dict[str, Any]],
+    *,
+    note: str = "",
+) -> None:
+    """Store tables and pictures and say what the page shows.
+
+    Without evidence (kept figures that are judged again) what needs it is left out.
+    """
     counted = Counter(row["verdict"] for row in rows)
     figures = tuple(
         KeyFigure(
@@ -87,14 +96,15 @@ def write_page(run: RunWriter, evidence: Evidence, rows: list[dict[str, Any]]) -
                 f"{counted[CONTRADICTS]} contradict the paper itself, {counted[FOLLOWS]} follow "
                 f"from another and are not counted again, and {counted[UNTESTED]} cannot be tested "
                 "here.",
+                *((note,) if note else ()),
                 *INTRODUCTION,
             ),
             figures=figures,
             pictures=(_verdict_picture(run, rows),),
             sections=(
                 *sections,
-                _programme(run, evidence),
-                _protocols(run, evidence),
+                _programme(run, programme),
+                *((_protocols(run, evidence),) if evidence is not None else ()),
                 _rules(run),
                 _definitions(run, rows),
             ),
@@ -133,7 +143,9 @@ def _verdict_picture(run: RunWriter, rows: list[dict[str, Any]]) -> Picture:
     )
 
 
-def _section(run: RunWriter, evidence: Evidence, area: str, rows: list[dict[str, Any]]) -> Section:
+def _section(
+    run: RunWriter, evidence: Evidence | None, area: str, rows: list[dict[str, Any]]
+) -> Section:
     own = [row for row in rows if row["area"] == area]
     name = f"claims-{_slug(area)}"
     run.add_table(
@@ -169,13 +181,13 @@ def _section(run: RunWriter, evidence: Evidence, area: str, rows: list[dict[str,
 
 
 def _pictures(
-    run: RunWriter, evidence: Evidence, area: str, own: list[dict[str, Any]]
+    run: RunWriter, evidence: Evidence | None, area: str, own: list[dict[str, Any]]
 ) -> tuple[Picture, ...]:
     if area.startswith("Learning"):
         return _differences(run, own)
-    if area == "Boiler safety" and "boiler" in evidence.domains:
+    if area == "Boiler safety" and evidence is not None and "boiler" in evidence.domains:
         return (_grid_picture(run, evidence),)
-    if area == "Elevators" and "elevator" in evidence.domains:
+    if area == "Elevators" and (evidence is None or "elevator" in evidence.domains):
         return (_elevator_picture(run, own),)
     if area == "Equity":
         return _equity_pictures(run, own)
@@ -314,8 +326,8 @@ def _elevator_picture(run: RunWriter, own: list[dict[str, Any]]) -> Picture:
     )  # fmt: skip
 
 
-def _programme(run: RunWriter, evidence: Evidence) -> Section:
-    run.add_table("programme", describe_jobs(evidence))
+def _programme(run: RunWriter, programme: list[dict[str, Any]]) -> Section:
+    run.add_table("programme", programme)
     return Section(
         heading="What was run, beside what the paper gives",
         text=(

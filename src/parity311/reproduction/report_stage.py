@@ -49,7 +49,7 @@ def write_reproduction(
         write_json(run.path / PROGRAMME_JSON, programme)
         run.add_table("claims", [flat_row(row) for row in rows])
         with run.stage("page"):
-            write_page(run, evidence, rows)
+            write_page(run, evidence, rows, programme)
     return {
         "run": run.id,
         "report": str(run.final_path / "report.html"),

@@ -28,6 +28,7 @@ from parity311.reproduction.claims_arithmetic import (
 from parity311.reproduction.claims_equity import (
     EQUAL_TREND,
     decide_dominated,
+    decide_gradient,
     decide_narrows,
     decide_parity,
     decide_price,
@@ -246,8 +247,10 @@ def test_where_there_is_no_gap_nothing_closes_it() -> None:
 def test_a_tight_null_is_a_verdict() -> None:
     """−.00 points a quintile (−.01 to +.00) refutes a gradient; a wide interval does not."""
     tight, wide = Measured(-0.00003, -0.0001, 0.00004), Measured(-0.00003, -0.02, 0.02)
-    assert decide_sign(tight, +1, margin=EQUAL_TREND).verdict == FAILS
-    assert decide_sign(wide, +1, margin=EQUAL_TREND).verdict == UNTESTED
+    assert decide_gradient(tight, +1).verdict == FAILS
+    assert decide_gradient(wide, +1).verdict == UNTESTED
+    assert decide_gradient(Measured(0.01, 0.005, 0.015), +1).verdict == HOLDS
+    assert decide_sign(tight, +1).verdict == UNTESTED, "the twin: without a margin it says nothing"
     assert EQUAL_TREND * 4 == paper.TAU
 
 
