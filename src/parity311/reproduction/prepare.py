@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from parity311.audit.assess import assess_domain, trend_row
 from parity311.audit.cells import read_inputs
@@ -318,12 +320,13 @@ def read_facts(records: Records, domain: str) -> dict[str, Any]:
 
 def _count_cases(records: Records, domain: str, window: Window) -> int:
     """Incidents first reported in a window, as the agency linked their reports."""
-    found = records.sql(
-        "SELECT count(*) AS n FROM (SELECT min(received_at) AS began FROM complaints WHERE domain "
-        f"= '{domain}' GROUP BY COALESCE(incident_id, complaint_id)) WHERE began >= TIMESTAMP "
-        f"'{window[0]}' AND began < TIMESTAMP '{window[1]}'"
-    )
-    return int(found["n"][0].as_py())
+    columns = ["incident_id", "complaint_id", "received_at"]
+    table = records.table("complaints", domain, columns)
+    case = pc.call_function("coalesce", [table["incident_id"], table["complaint_id"]])
+    cases = pa.table({"case": case, "began": table["received_at"]}).group_by("case")
+    began = cases.aggregate([("began", "min")])["began_min"].to_numpy().astype("datetime64[D]")
+    first, end = (np.datetime64(day) for day in window)
+    return int(((began >= first) & (began < end)).sum())
 
 
 def _count(records: Records, domain: str) -> int:
