@@ -52,8 +52,8 @@ from parity311.runs.strict_json import write_json
 
 Kept = dict[str, dict[str, Any]]
 SAME_FIGURE = (
-    "throughput_", "mistakes_", "table_", "boiler_reward_lead", "heat_hdqn", "steady_",
-    "recurrence_", "dominated_", "elevator_balanced_best",
+    "throughput_", "mistakes_", "table_", "boiler_reward_lead", "heat_hdqn", "heat_reward_",
+    "steady_", "recurrence_", "dominated_", "elevator_balanced_best",
 )  # fmt: skip
 """Claims whose words have changed but neither their figure nor their rule."""
 OTHER_AGENT = (

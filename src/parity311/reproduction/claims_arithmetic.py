@@ -213,14 +213,6 @@ def _elevator() -> list[Claim]:
             agrees(4.0, paper.ELEVATOR_STEPS * 4 / 24 / 7, 0.05),
             quote="168-step horizon (≈4 weeks at 4-hour cadence)",
         ),
-        claim(
-            "elevator_reward_formula",
-            "The table's reward is minus the backlog: A30 plus twice S, at every step",
-            "Table 2", "not stated", _fit_reward,
-            "reward / 168 of the nine complete rows regressed on A30 and S; the largest residual "
-            "over the largest reward",
-            quote="Elevator policy comparison, 168-step test horizon",
-        ),
     ]  # fmt: skip
 
 
@@ -237,23 +229,6 @@ def _text_against_table(evidence: Evidence) -> Finding:
         reason = f"text and table differ for {' and '.join(odd)}"
         return Finding(ours, Decision(CONTRADICTS, reason))
     return Finding(ours, Decision(HOLDS, "text and table agree"))
-
-
-def fit_elevator_reward() -> tuple[np.ndarray, float]:
-    """Coefficients of A30, S and a constant behind the table's rewards, and the worst residual."""
-    rows = [row for row in paper.ELEVATOR_TABLE.values() if row[1] is not None]
-    per_step = np.array([row[0] for row in rows], float) / paper.ELEVATOR_STEPS
-    design = np.array([[row[1], row[2], 1.0] for row in rows], float)
-    fitted, *_ = np.linalg.lstsq(design, per_step, rcond=None)
-    return fitted, float(np.abs(design @ fitted - per_step).max() / np.abs(per_step).max())
-
-
-def _fit_reward(evidence: Evidence) -> Finding:
-    del evidence
-    fitted, worst = fit_elevator_reward()
-    words = f"{fitted[0]:.2f} A30 {fitted[1]:+.2f} S a step, residual at most {100 * worst:.2f} %"
-    off = float(max(abs(fitted[0] + 1.0), abs(fitted[1] + 2.0)))
-    return Finding(Measured(off, words=words), decide_arithmetic(0.0, off, 0.05))
 
 
 def _heat_and_snad() -> list[Claim]:

@@ -21,10 +21,10 @@ from parity311.reproduction.claims import (
 from parity311.reproduction.claims_arithmetic import (
     CLAIMS,
     agrees,
-    fit_elevator_reward,
     reports_per_incident,
     split_error,
 )
+from parity311.reproduction.claims_elevator import fit_reward
 from parity311.reproduction.claims_equity import (
     EQUAL_TREND,
     decide_dominated,
@@ -33,6 +33,7 @@ from parity311.reproduction.claims_equity import (
     decide_parity,
     decide_price,
 )
+from parity311.reproduction.protocols import RESIDENTIAL
 from parity311.reproduction.verdicts import (
     CONTRADICTS,
     FAILS,
@@ -77,7 +78,7 @@ def test_there_are_enough_and_each_says_what_it_is() -> None:
         *(f"mistakes_{slug}" for slug in paper.DOMAINS_IN_APPENDIX - {"elevator"}),
         *(f"elevator_{name.lower()}" for name in paper.ELEVATOR_TABLE if name != "NO_DISPATCH"),
         *(f"elevator_order_{column}" for column in ("reward", "a30", "s", "act")),
-        *(f"remediation_{slug}" for slug in ("boiler", "heat", "housing")),
+        *(f"{what}_{slug}" for what in ("detection", "remediation") for slug in RESIDENTIAL),
         "elevator_level",
         "drone_identical",
         "table_dqn_boiler_random",
@@ -208,7 +209,7 @@ def test_a_domain_that_was_left_out_cannot_be_tested() -> None:
 
 
 def test_the_reward_behind_the_elevator_table() -> None:
-    fitted, worst = fit_elevator_reward()
+    fitted, worst = fit_reward()
     assert fitted[0] == pytest.approx(-1.0, abs=0.05)
     assert fitted[1] == pytest.approx(-2.0, abs=0.05)
     assert worst < 0.005

@@ -68,7 +68,8 @@ def test_equity_follows_the_made_up_gaps(better: dict[str, Any], worse: dict[str
     assert better["dominated_heat"]["verdict"] == HOLDS
     assert worse["dominated_heat"]["verdict"] == FAILS
     assert better["narrows_heat"]["verdict"] == FAILS
-    assert better["remediation_heat"]["verdict"] == HOLDS
+    assert better["remediation_heat"]["verdict"] == better["detection_heat"]["verdict"] == HOLDS
+    assert worse["detection_heat"]["verdict"] == FAILS
     assert worse["remediation_heat"]["verdict"] == FAILS
     assert better["income_gradient_heat"]["verdict"] == HOLDS
     assert better["race_gradient_heat"]["verdict"] == HOLDS
