@@ -26,7 +26,7 @@ from docs.off_policy_figures import off_policy_block
 from docs.other_seeds import seeds_block
 from docs.parity_figures import parity_block
 from docs.quality_figures import quality_block
-from docs.reproduction import reproduction_block
+from docs.reproduction import programme_block, reproduction_block
 from docs.seeds import seeds_table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -159,6 +159,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "frontier-sensitivity": sensitivity_block,
     "ceilings": ceilings_block,
     "reproduction": reproduction_block,
+    "reproduction-programme": programme_block,
     "off-policy": off_policy_block,
     "parity": parity_block,
     "quality": quality_block,

@@ -208,7 +208,7 @@ DOMAIN = Domain(
     agent_settings={"dqn": {"discount": 0.95, "hidden": (64, 64)}},
     preference=(0.8, 0.2, 0.0, 0.0),
     price_step=0.03,
-    explainer="gradients",
+    explainer="gradient",
     heuristics={**stream_rules(LAYOUT), "expert": make_expert},
     dynamics=stream_dynamics(
         OFFICE,

@@ -19,6 +19,9 @@ from parity311.records.store import Records
 
 FEWEST_CASES = 120
 """Cases below which a stream cannot be estimated (assumed: a few per kind that matters)."""
+FEWEST_TESTED = 30
+"""Cases below which nothing is scored: where the truth is known every case brings its own chance,
+and only the mixture of kinds is a sample, whose error fewer cannot show (assumed)."""
 
 HISTORY_DAYS = 180
 """Days over which complaints about an address, and about its tract, are remembered (assumed)."""
@@ -88,9 +91,15 @@ CUT_OFF = "INTERVAL 1 MICROSECOND PRECEDING"
 
 
 def read_book(
-    office: Office, records: Records, date_from: date, date_to: date, cut_off: str = CUT_OFF
+    office: Office,
+    records: Records,
+    date_from: date,
+    date_to: date,
+    cut_off: str = CUT_OFF,
+    *,
+    fewest: int = FEWEST_CASES,
 ) -> Book:
-    """Collect an office's cases first reported in [date_from, date_to).
+    """Collect an office's cases first reported in [date_from, date_to), `fewest` of them at least.
 
     `cut_off` is changed only by the test of it.
     """
@@ -101,10 +110,10 @@ def read_book(
             "or import records of that domain."
         )
     rows = records.sql(_book_query(office, date_from, date_to, cut_off))
-    if rows.num_rows < FEWEST_CASES:
+    if rows.num_rows < fewest:
         raise EstimationError(
             f"{records.folder} has {rows.num_rows} cases of {office.slug!r} from {date_from} to "
-            f"{date_to}; at least {FEWEST_CASES} are needed, give more months."
+            f"{date_to}; at least {fewest} are needed, give more months."
         )
 
     def column(name: str, kind: type = np.float64) -> np.ndarray:

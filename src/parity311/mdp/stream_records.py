@@ -25,7 +25,14 @@ from parity311.mdp.stream import (
     StreamParams,
     severity_score,
 )
-from parity311.mdp.stream_book import Book, Office, history_start, read_book, season_of
+from parity311.mdp.stream_book import (
+    FEWEST_TESTED,
+    Book,
+    Office,
+    history_start,
+    read_book,
+    season_of,
+)
 from parity311.mdp.stream_lifetimes import believe_lifetime
 from parity311.mdp.stream_worth import capacity_shares, check_params, kind_shares
 from parity311.mdp.visit_sequences import read_sequences
@@ -305,7 +312,8 @@ def true_params(
     record.
     """
     last = date_to or records.window[1]
-    book, shape = read_book(office, records, date_from, last), office.shape
+    book = read_book(office, records, date_from, last, fewest=FEWEST_TESTED)
+    shape = office.shape
     connection = duckdb.connect()
     connection.register("incidents", happened.table("incidents", office.slug))
     connection.register("linked", happened.table("reports", office.slug))

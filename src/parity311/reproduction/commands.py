@@ -31,7 +31,7 @@ def reproduce_command(
     ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
-    """Run the paper's programme and set every published figure and claim beside ours."""
+    """Test the paper's claims, domain by domain, and set every published figure beside ours."""
     from parity311.lifecycle.progress import progress_bars
     from parity311.reproduction.reproduce import STAGES, ReproduceConfig, run_stages
     from parity311.runs.strict_json import to_json

@@ -12,6 +12,7 @@ from parity311.domains import all_domains
 from parity311.errors import InputError, unknown_name
 from parity311.lifecycle.progress import Report as Progress
 from parity311.reproduction.jobs import BUDGETS
+from parity311.reproduction.published import DOMAINS_IN_APPENDIX
 from parity311.storage.locks import one_writer
 
 STAGES = ("prepare", "train", "report")
@@ -29,8 +30,12 @@ class ReproduceConfig:
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """The domains, each once, or an error that names an unknown one."""
-        known = {name: one for name, one in all_domains().items() if one.is_playable}
+        """The paper's domains, each once, or an error that names one it has not."""
+        known = {
+            name: one
+            for name, one in all_domains().items()
+            if one.is_playable and name in DOMAINS_IN_APPENDIX
+        }
         for slug in self.domains:
             if slug not in known:
                 raise unknown_name("domain", slug, known)

@@ -126,8 +126,12 @@ def score_part(
     *,
     n_episodes: int,
     seed: int,
+    n_cases: int | None = None,
 ) -> Scored:
-    """Play all rules of a domain and these agents, which see the domain's default features."""
+    """Play all rules of a domain and these agents, which see the domain's default features.
+
+    ``n_cases`` is how many cases the process was drawn up from where they are few.
+    """
     domain = counting_domain(slug)
     harness = Harness(domain, action_set=ACTION_SETS.get(slug, "published"))
     own = [replace(one, harness=harness) for one in trained if not one.harness.observation_set]
@@ -143,7 +147,7 @@ def score_part(
     keys = jax.random.split(key_score, n_episodes)
     equity = harness.equity_params(estimated)
     episodes = evaluate(harness, true, held, keys, equity=equity)
-    found = _scored(domain, held, episodes, None if flow is None else len(flow.stratum))
+    found = _scored(domain, held, episodes, n_cases if flow is None else len(flow.stratum))
     for one in trained:
         if one.harness.observation_set:
             found = _add(found, one, true, keys, equity)

@@ -24,6 +24,7 @@ class MadeUpEvidence:
         self.effect = effect
         self.rng = np.random.default_rng(seed)
         self.domains = tuple(all_domains())
+        self.untested: dict[str, str] = {}
         self.jobs = make_jobs(self.domains, "small", 5)
         self._kept: dict[Any, Any] = {}
 
@@ -88,6 +89,7 @@ class MadeUpEvidence:
             }  # fmt: skip
 
         return {
+            "dispositions": {"violation": 0.34, "no_violation": 0.36, "no_access": 0.3},
             "today": {"trends": [trend("income5", 0.02), trend("race5", -0.02)]},
             "reporting": {
                 "as_published_contrast": [-0.2, -0.3, -0.1],
