@@ -127,7 +127,8 @@ def run_frontier(config: FrontierConfig, *, runs: Path, progress: Progress) -> d
 
 def read_processes(domain: Domain, records: Records) -> Processes:
     """Params estimated from what came before the test period, and those that are scored in."""
-    n = records.sql(f"SELECT count(*) AS n FROM complaints WHERE domain = '{domain.slug}'")
+    query = "SELECT count(*) AS n FROM complaints WHERE domain = $domain"
+    n = records.sql(query, domain=domain.slug)
     if not int(n["n"][0].as_py()):
         raise EstimationError(
             f"{records.folder} has no complaint of {domain.slug!r}; name a domain that it has, or "
