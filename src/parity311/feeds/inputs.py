@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from parity311.errors import InputError, RecordsError
 from parity311.feeds.citymap import CityMap
 from parity311.feeds.formats import Format, Layout, recognise
+from parity311.feeds.packing import unpack
 
 FETCHED = "fetched.json"
 """Beside fetched files: where each came from, when, under which terms, with its hash."""
@@ -29,6 +30,18 @@ class InputGroup:
     provenance: dict[str, Any] = field(default_factory=dict)
     hashes: dict[str, str] = field(default_factory=dict)
     """File name -> SHA-256, where it was already computed."""
+
+    def unpack(self, folder: Path) -> None:
+        """Write the files that the readers cannot take as they are into a folder, as plain text."""
+        self.layouts = [
+            layout
+            if layout.packing.is_plain
+            else replace(
+                layout,
+                unpacked=unpack(layout.path, layout.packing, folder / f"{number}-{self.kind}.txt"),
+            )
+            for number, layout in enumerate(self.layouts)
+        ]
 
     def describe(self) -> dict[str, Any]:
         """Provenance for the manifest: source, terms, time, and the hash of every file."""
