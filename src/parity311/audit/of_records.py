@@ -90,8 +90,11 @@ def _dates(records: Records, spec: AuditSpec) -> tuple[date, date]:
 
 def _has_complaints(records: Records, domain: str, date_from: date, date_to: date) -> bool:
     found = records.sql(
-        f"SELECT count(*) AS n FROM complaints WHERE domain = '{domain}' AND received_at >= "
-        f"TIMESTAMP '{date_from}' AND received_at < TIMESTAMP '{date_to}'"
+        "SELECT count(*) AS n FROM complaints WHERE domain = $domain AND received_at >= "
+        "$date_from::TIMESTAMP AND received_at < $date_to::TIMESTAMP",
+        domain=domain,
+        date_from=date_from,
+        date_to=date_to,
     )
     return bool(found["n"][0].as_py())
 

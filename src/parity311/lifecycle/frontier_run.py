@@ -134,7 +134,8 @@ def read_processes(domain: Domain, records: Records, estimator: str = "") -> Pro
     """Params estimated from what came before the test period, and those that are scored in."""
     if estimator and estimator not in ALL_ESTIMATORS:
         raise unknown_name("estimator", estimator, ALL_ESTIMATORS)
-    n = records.sql(f"SELECT count(*) AS n FROM complaints WHERE domain = '{domain.slug}'")
+    query = "SELECT count(*) AS n FROM complaints WHERE domain = $domain"
+    n = records.sql(query, domain=domain.slug)
     if not int(n["n"][0].as_py()):
         raise EstimationError(
             f"{records.folder} has no complaint of {domain.slug!r}; name a domain that it has, or "

@@ -17,6 +17,7 @@ import numpy as np
 from parity311.errors import EstimationError, Parity311Error
 from parity311.evaluation.titles import TODAY
 from parity311.mdp.contract import N_KNOWN_STRATA, Domain
+from parity311.records.sql import literal
 from parity311.records.store import Records
 from parity311.reporting.calibration import Calibration, calibrate
 from parity311.reporting.exposure_rate import WIDE
@@ -41,8 +42,9 @@ def is_real(records: Records) -> bool:
 def split_date(records: Records, domain: str) -> date:
     """Day before which `TRAIN_SHARE` of a domain's complaints were received."""
     found = records.sql(
-        f"SELECT quantile_disc(CAST(received_at AS DATE), {TRAIN_SHARE}) AS day "
-        f"FROM complaints WHERE domain = '{domain}'"
+        f"SELECT quantile_disc(CAST(received_at AS DATE), {literal(TRAIN_SHARE)}) AS day "
+        "FROM complaints WHERE domain = $domain",
+        domain=domain,
     )
     day = found["day"][0].as_py()
     if day is None:

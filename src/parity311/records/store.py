@@ -11,13 +11,13 @@ import json
 import os
 import shlex
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import duckdb
 import pyarrow as pa
@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from parity311 import __version__
 from parity311.errors import RecordsError, unknown_name
 from parity311.records.schema import FORMAT_VERSION, TABLES
+from parity311.records.sql import Connection, Value, add_view, connect, literal, lock
 from parity311.records.validate import validate_file, validate_table
 from parity311.storage.folders import Kind, describe_folder, recover_for_reading, writing_folder
 from parity311.storage.hashes import describe_file, is_of_size, is_seal_broken, is_unchanged, seal
@@ -272,32 +273,35 @@ class Records:
         return data
 
     @cached_property
-    def connection(self) -> duckdb.DuckDBPyConnection:
-        """DuckDB with one view a table; tables split by domain are joined by column name."""
-        connection = duckdb.connect()
-        # Its bar would go to standard output, into the middle of JSON.
-        connection.execute("SET enable_progress_bar = false")
+    def connection(self) -> Connection:
+        """DuckDB with one view a table; it reads the files of these views and nothing else."""
+        return self.connect()
+
+    def connect(self, others: Mapping[str, Path] | None = None) -> Connection:
+        """Open DuckDB over the tables, and over other Parquet files under names of their own."""
+        connection = connect()
         connection.execute("SET preserve_insertion_order = true")
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        connection.execute(f"SET memory_limit = '{min(QUERY_MEMORY_BYTES, physical * 3 // 4)}B'")
-        spill = str(Path(tempfile.gettempdir()) / "parity311-spill").replace("'", "''")
-        connection.execute(f"SET temp_directory = '{spill}'")
+        memory = f"{min(QUERY_MEMORY_BYTES, physical * 3 // 4)}B"
+        connection.execute(f"SET memory_limit = {literal(memory)}")
+        spill = Path(tempfile.gettempdir()) / "parity311-spill"
+        connection.execute(f"SET temp_directory = {literal(spill)}")
+        views = {name: [path] for name, path in (others or {}).items()}
+        for path in self.folder.glob("reference/*.parquet"):
+            views[f"reference_{path.stem}"] = [path]
         for name, table in TABLES.items():
             pattern = f"{name}/*.parquet" if table.by_domain else f"{name}.parquet"
-            found = list(self.folder.glob(pattern))
-            if not found:
-                continue
-            for path in found:
+            views[name] = sorted(self.folder.glob(pattern))
+        for name, paths in views.items():
+            for path in paths:
                 self.check_unchanged(path)
-            source = str(self.folder / pattern).replace("'", "''")
-            connection.execute(
-                f"CREATE VIEW {name} AS SELECT * "
-                f"FROM read_parquet('{source}', union_by_name = true)"
-            )
+            if paths:
+                add_view(connection, name, paths)
+        lock(connection, [path for paths in views.values() for path in paths])
         return connection
 
-    def sql(self, query: str, **parameters: Any) -> pa.Table:
-        """Run SQL over the views tracts, buildings, complaints, outcomes and visits.
+    def sql(self, query: LiteralString, **parameters: Value) -> pa.Table:
+        """Run SQL over the views tracts, buildings, complaints, outcomes, visits and reference_….
 
         A value goes in by keyword: ``sql("... WHERE domain = $domain", domain=domain)``.
         """

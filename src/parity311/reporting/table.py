@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import date
+from typing import LiteralString
 
 import numpy as np
 
 from parity311.errors import EstimationError, InputError
+from parity311.records.sql import identifier, literal
 from parity311.records.store import Records
 from parity311.reporting.areas import Areas
 from parity311.reporting.continuing import find_continuing
@@ -188,8 +190,13 @@ def reports_from_records(
     date_from = date_from or records.window[0]
     date_to = date_to or records.window[1]
     n_windows = count_windows(date_from, date_to, window_days)
-    query = _incidents_query(domain, date_from, date_to, max_exposure_days, by_pattern)
-    rows = records.sql(query)
+    rows = records.sql(
+        _incidents_query(by_pattern),
+        domain=domain,
+        date_from=date_from,
+        date_to=date_to,
+        exposure_seconds=int(max_exposure_days * 86400),
+    )
     if rows.num_rows == 0:
         raise EstimationError(
             f"No complaints of {domain!r} were received from {date_from} to {date_to}; choose "
@@ -197,7 +204,13 @@ def reports_from_records(
         )
     codes = rows["tract"].to_numpy(zero_copy_only=False)
     area, known = areas.match(codes)
-    counts = records.sql(_reports_query(domain, date_from, date_to, window_days))
+    counts = records.sql(
+        _REPORTS_QUERY,
+        domain=domain,
+        date_from=date_from,
+        date_to=date_to,
+        window_days=window_days,
+    )
     n_reports, n_duplicates = _reports_by_window(counts, areas, n_windows)
     weight, count_sd, notes = np.ones(int(known.sum())), np.zeros(areas.n_areas), ()
     if link_continuing:
@@ -245,16 +258,16 @@ def _unmarked_note(is_unmarked: np.ndarray) -> tuple[str, ...]:
     )
 
 
-def _incidents_query(
-    domain: str, date_from: date, date_to: date, max_exposure_days: float, by: tuple[str, ...]
-) -> str:
+def _incidents_query(by: tuple[str, ...]) -> LiteralString:
     """SQL: one row per reported incident, with its exposure and the reports within it.
 
     A duplicate's own closing is clerical, so only closings of other classes end the exposure.
     """
-    factors = [f"CAST(arg_min({name}, heard) AS VARCHAR)" for name in by]
-    parts = f" || '{SEPARATOR}' || ".join(factors) or "''"
-    pattern = f"CASE WHEN arg_min(channel, heard) = 'OTHER' THEN '{BY_AGENCY}' ELSE {parts} END"
+    between: LiteralString = f" || {literal(SEPARATOR)} || "
+    parts = between.join(f"CAST(arg_min({identifier(name)}, heard) AS VARCHAR)" for name in by)
+    kind = parts if by else literal("")
+    is_agency = f"arg_min(channel, heard) = 'OTHER' THEN {literal(BY_AGENCY)}"
+    pattern = f"CASE WHEN {is_agency} ELSE {kind} END"
     return f"""
 WITH r AS (
   SELECT c.*, COALESCE(c.incident_id, c.complaint_id) AS incident, c.received_at AS heard,
@@ -265,20 +278,20 @@ WITH r AS (
     CASE WHEN o.disposition_class = 'no_violation' AND o.n_visits = 0 THEN o.closed_at END AS called
   FROM complaints c LEFT JOIN outcomes o USING (complaint_id)
     LEFT JOIN buildings b ON b.building_id = c.building_id
-  WHERE c.domain = '{domain}' AND c.received_at < TIMESTAMP '{date_to}'
+  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP
 ), i AS (
   SELECT incident, min(heard) AS opens, arg_min(tract, heard) AS tract, {pattern} AS pattern,
-    GREATEST(min(heard), LEAST(min(ended), TIMESTAMP '{date_to}',
-      min(heard) + INTERVAL {int(max_exposure_days * 86400)} SECOND)) AS closes,
+    GREATEST(min(heard), LEAST(min(ended), $date_to::TIMESTAMP,
+      min(heard) + to_seconds($exposure_seconds))) AS closes,
     bool_and(incident_id IS NULL) AS is_unmarked, min(called) AS called, arg_min(CASE
       WHEN first_visit_at IS NOT NULL THEN date_trunc('day', first_visit_at)
-      WHEN disposition_class IN ('other', 'referral') THEN heard ELSE TIMESTAMP '{date_to}' END,
+      WHEN disposition_class IN ('other', 'referral') THEN heard ELSE $date_to::TIMESTAMP END,
       heard) AS called_until
-  FROM r GROUP BY incident HAVING min(heard) >= TIMESTAMP '{date_from}'
+  FROM r GROUP BY incident HAVING min(heard) >= $date_from::TIMESTAMP
 )
 SELECT i.incident, any_value(i.tract) AS tract, any_value(i.pattern) AS pattern,
   any_value(i.is_unmarked) AS is_unmarked,
-  epoch(any_value(i.opens) - TIMESTAMP '{date_from}') / 86400.0 AS first_report_day,
+  epoch(any_value(i.opens) - $date_from::TIMESTAMP) / 86400.0 AS first_report_day,
   epoch(any_value(i.closes) - any_value(i.opens)) / 86400.0 AS exposure_days,
   count(*) FILTER (WHERE r.heard <= i.closes) - 1 AS n_further,
   epoch(max(r.heard) FILTER (WHERE r.heard <= i.closes) - any_value(i.opens)) / 86400.0
@@ -288,17 +301,19 @@ SELECT i.incident, any_value(i.tract) AS tract, any_value(i.pattern) AS pattern,
 FROM i JOIN r USING (incident) GROUP BY i.incident ORDER BY i.incident"""
 
 
-def _reports_query(domain: str, date_from: date, date_to: date, window_days: int) -> str:
-    return f"""
+WINDOW_QUERY = "date_diff('day', $date_from::TIMESTAMP, received_at) // $window_days"
+"""SQL for the window that a report falls into."""
+
+_REPORTS_QUERY = f"""
 WITH r AS (
   SELECT tract, received_at,
     row_number() OVER (PARTITION BY COALESCE(incident_id, complaint_id)
       ORDER BY received_at, complaint_id) > 1 AS is_duplicate
-  FROM complaints WHERE domain = '{domain}' AND received_at < TIMESTAMP '{date_to}'
+  FROM complaints WHERE domain = $domain AND received_at < $date_to::TIMESTAMP
 )
-SELECT tract, {window_query(date_from, window_days)} AS "window",
+SELECT tract, {WINDOW_QUERY} AS "window",
   count(*) AS n_reports, count(*) FILTER (WHERE is_duplicate) AS n_duplicates
-FROM r WHERE received_at >= TIMESTAMP '{date_from}' GROUP BY ALL ORDER BY ALL"""
+FROM r WHERE received_at >= $date_from::TIMESTAMP GROUP BY ALL ORDER BY ALL"""
 
 
 def group_patterns(names: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
@@ -317,11 +332,6 @@ def group_patterns(names: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
                 part[factor] = OTHER_PATTERN
     merged, again = np.unique([SEPARATOR.join(part) for part in factors], return_inverse=True)
     return tuple(str(name) for name in merged), again[index]
-
-
-def window_query(date_from: date, window_days: int) -> str:
-    """SQL for the window that a report falls into."""
-    return f"date_diff('day', TIMESTAMP '{date_from}', received_at) // {window_days}"
 
 
 def _reports_by_window(counts, areas: Areas, n_windows: int) -> tuple[np.ndarray, np.ndarray]:

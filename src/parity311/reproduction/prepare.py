@@ -346,7 +346,8 @@ def _count_cases(records: Records, domain: str, window: Window) -> int:
 
 
 def _count(records: Records, domain: str) -> int:
-    found = records.sql(f"SELECT count(*) AS n FROM complaints WHERE domain = '{domain}'")
+    query = "SELECT count(*) AS n FROM complaints WHERE domain = $domain"
+    found = records.sql(query, domain=domain)
     return int(found["n"][0].as_py())
 
 
@@ -354,7 +355,8 @@ def _dispositions(records: Records, domain: str) -> dict[str, float]:
     """Share of closed complaints by class of disposition."""
     found = records.sql(
         "SELECT disposition_class AS class, count(*) AS n FROM outcomes JOIN complaints USING "
-        f"(complaint_id) WHERE domain = '{domain}' AND closed_at IS NOT NULL GROUP BY 1 ORDER BY 1"
+        "(complaint_id) WHERE domain = $domain AND closed_at IS NOT NULL GROUP BY 1 ORDER BY 1",
+        domain=domain,
     )
     counts = dict(zip(found["class"].to_pylist(), found["n"].to_pylist(), strict=True))
     total = max(sum(counts.values()), 1)
