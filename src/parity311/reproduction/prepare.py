@@ -213,7 +213,7 @@ def prepare_part(where: Where, records: Records, scenario: str, part: Part) -> N
     down: nobody is scored on what was learned from. How a part was split is written last.
     """
     path = where.split(scenario, part.name)
-    if path.exists() and read_facts_file(path).get("split_version") == SPLIT_VERSION:
+    if has_split(path):
         return
     learned, scored = windows_of(records, part)
     split = {
@@ -234,6 +234,11 @@ def prepare_part(where: Where, records: Records, scenario: str, part: Part) -> N
         split |= {"n_learned": counts[0], "n_scored": counts[1]}
     path.unlink(missing_ok=True)
     _write_once(path, lambda: split)
+
+
+def has_split(path: Path) -> bool:
+    """Whether a part was split, and in a way that scores nobody on what was learned from."""
+    return path.exists() and read_facts_file(path).get("split_version") == SPLIT_VERSION
 
 
 def windows_of(records: Records, part: Part) -> tuple[Window, Window]:
