@@ -27,6 +27,7 @@ from docs.other_seeds import seeds_block
 from docs.parity_figures import parity_block
 from docs.quality_figures import quality_block
 from docs.reproduction import programme_block, reproduction_block
+from docs.seeds import seeds_table
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -38,6 +39,7 @@ FILES = (
     "docs/explanation/frontier.md",
     "docs/explanation/price-of-parity.md",
     "docs/reference/ceilings.md",
+    "docs/reference/seeds.md",
     "docs/explanation/audit.md",
     "docs/explanation/reproduction.md",
     "docs/explanation/off-policy.md",
@@ -151,6 +153,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "commands": command_reference,
     "domains": domain_cards,
     "other-seeds": seeds_block,
+    "seeds": seeds_table,
     "equity-term": equity_block,
     "frontier": frontier_block,
     "frontier-sensitivity": sensitivity_block,

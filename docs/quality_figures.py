@@ -24,11 +24,13 @@ CHANGEOVERS = {"0": "_0", "1/6": "", "1/3": "_1_3"}
 
 
 def show(figure: dict[str, float] | None, factor: float = 1.0, digits: int = 2) -> str:
-    """A figure with its interval; a dash where there is none."""
+    """A figure with its interval where there is one; a dash where there is no figure."""
     if figure is None:
         return "–"
-    value, low, high = (factor * figure[name] for name in ("value", "lower", "upper"))
-    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+    shown = f"{factor * figure['value']:.{digits}f}"
+    if figure["lower"] is None:
+        return shown
+    return f"{shown} [{factor * figure['lower']:.{digits}f}, {factor * figure['upper']:.{digits}f}]"
 
 
 def quality_block(kept: Path = KEPT) -> str:
@@ -48,21 +50,30 @@ def quality_block(kept: Path = KEPT) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
+def share_cell(row: dict[str, Any]) -> str:
+    """Share of the way, and of which way: to a proven ceiling or to the best known."""
+    if not row["has_head_room"]:
+        return "no head-room"
+    end = "the ceiling" if row["ceiling"] == "exact" else "the best known"
+    return f"{show(row['share_of_way'], 100.0, 1)} to {end}"
+
+
 def verdict_table(rows: list[dict[str, Any]]) -> str:
     """One line a setting that is held against a bar."""
     lines = [
-        "| setting | bar | best agent | share of the way, % | optimum of the estimate, % | gain on "
-        "today's rule, % | against the best rule | regret | verdict |",
-        "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
+        "| setting | cities | bar | best agent | share of the way, % | optimum of the estimate, % "
+        "| gain on today's rule, % | against the best rule | regret | verdict |",
+        "| --- | ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
     for row in rows:
         if not row["is_binding"]:
             continue
         cells = [
             row["setting"],
+            str(len(row["cities"])),
             row["says"],
             ", ".join(sorted(set(row["best_agent"].values()))),
-            show(row["share_of_way"], 100.0, 1) if row["has_head_room"] else "no head-room",
+            share_cell(row),
             show(row["share_of_way_of_estimated_optimum"], 100.0, 1),
             show(row["gain_on_today"], 100.0),
             f"{show(row['difference_to_best_rule'], digits=3)} ({row['best_rule']})",
@@ -82,7 +93,9 @@ def verdict_table(rows: list[dict[str, Any]]) -> str:
         + (f" ({'; '.join(fewer)})" if fewer else "")
         + f", {most['agents_per_city']} agents in each, and at least "
         f"{min(row['episodes_per_city'] for row in rows)} paired episodes that nothing was chosen "
-        "on. Rewards are published ones an episode; intervals are 95 % over agents and episodes.",
+        "on. Rewards are published ones an episode. Intervals are 95 % between cities (Student's "
+        "t). A figure without one is of a measurement that kept no figures by city: its verdict is "
+        "withdrawn until it is measured again.",
     ]
     return "\n".join(lines)
 

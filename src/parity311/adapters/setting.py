@@ -37,6 +37,7 @@ def make_setting(
     action_set: str = "published",
     equity_mode: str = "dual",
     max_steps: int = 0,
+    estimator: str = "exposure_rate",
 ) -> Setting:
     """Look the domain up and check what was given before anything is compiled.
 
@@ -49,11 +50,13 @@ def make_setting(
     preference
         Weights of speed, cost, equity and retention; the domain's own if not given. Only with a
         weight on equity does the policy see its coverage feature.
+    estimator
+        How complaints become incidents, where params are estimated from records.
     """
     chosen = get_domain(domain)
     play = chosen.play
     if params is None:
-        params = play.example() if records is None else _estimate(chosen, Path(records))
+        params = play.example() if records is None else _estimate(chosen, Path(records), estimator)
     elif not isinstance(params, play.params_type):
         raise InputError(
             f"Params of domain {domain!r} must be a {play.params_type.__module__}."
@@ -91,11 +94,13 @@ def check_action(action: Any, n_actions: int) -> int:
     return number
 
 
-def _estimate(domain: Any, folder: Path) -> Any:
+def _estimate(domain: Any, folder: Path, estimator: str) -> Any:
     from parity311.records.store import open_records
     from parity311.reporting.calibration import calibrate
 
     records = open_records(folder)
     date_from, date_to = records.window
-    calibration = calibrate(records, domain.slug, date_from=date_from, date_to=date_to)
+    calibration = calibrate(
+        records, domain.slug, date_from=date_from, date_to=date_to, estimator=estimator
+    )
     return domain.estimate(records, calibration, date_to)

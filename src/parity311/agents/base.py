@@ -2,7 +2,8 @@
 
 Every array of an agent's state has a leading agent axis: preferences × seeds learn side by side
 in one program, with batched matrix products instead of a `vmap` of a single agent, which is about
-twice as fast on a CPU.
+twice as fast on a CPU. Keys have that axis too, one for each agent: what an agent becomes depends
+on its own seed, preference and process, never on who learns beside it.
 """
 
 from __future__ import annotations
@@ -33,12 +34,11 @@ class Agent(NamedTuple):
     """An algorithm with its settings bound."""
 
     name: str
-    init: Callable[[jax.Array, int, int, int, int], Any]
-    """(key, n_agents, n_environments, n_features, n_actions) -> state"""
+    init: Callable[[jax.Array, int, int, int], Any]
+    """(keys (agents,), n_environments, n_features, n_actions) -> state"""
     explore: Callable[[jax.Array, Any, jax.Array], jax.Array]
-    """(key, state, observation (agents, environments, n_features)) -> action (agents, environments)
-
-    Only for training."""
+    """(keys (agents,), state, observation (agents, environments, n_features)) -> action (agents,
+    environments); only for training"""
     decide: Callable[..., jax.Array]
     """(policy, key, observation (n_features,)) -> action (): one agent, for everything but
     training; with the policy bound it is a `parity311.mdp.contract.Policy`"""
@@ -46,7 +46,7 @@ class Agent(NamedTuple):
     """(policy, observation (n_features,)) -> (): by how much action 1 is preferred to action 0,
     where there are only two; what holds an agent to a capacity"""
     update: Callable[[jax.Array, Any, Rollout], tuple[Any, dict[str, jax.Array]]]
-    """(key, state, rollout) -> (state, figures (agents,) to follow the training by)"""
+    """(keys (agents,), state, rollout) -> (state, figures (agents,) to follow the training by)"""
     refresh: Callable[[Any], Any]
     """(state) -> state, once before every `refresh_every` updates"""
     policy: Callable[[Any], Any]
@@ -54,7 +54,7 @@ class Agent(NamedTuple):
     rollout_length: int
     refresh_every: int
     learn: Callable[[jax.Array, Any, Rollout], tuple[Any, dict[str, jax.Array]]] | None = None
-    """(key, state, logged transitions (1, agents, batch, ...)) -> (state, figures): learning from
-    decisions that somebody else took; None where an agent must act to learn"""
+    """(keys (agents,), state, logged transitions (1, agents, batch, ...)) -> (state, figures):
+    learning from decisions that somebody else took; None where an agent must act to learn"""
     config: Any = None
     """the settings it was made with"""

@@ -65,21 +65,20 @@ def refuse_to_act(*arguments: Any) -> Any:
 
 def _init(
     config: BCConfig,
-    key: jax.Array,
-    n_agents: int,
+    keys: jax.Array,
     n_environments: int,
     n_features: int,
     n_actions: int,
 ) -> BCState:
-    del key, n_environments, n_features
-    return BCState(jnp.zeros((n_agents, config.n_rows, n_actions)))
+    del n_environments, n_features
+    return BCState(jnp.zeros((keys.shape[0], config.n_rows, n_actions)))
 
 
 def _learn(
-    config: BCConfig, key: jax.Array, state: BCState, rollout: Rollout
+    config: BCConfig, keys: jax.Array, state: BCState, rollout: Rollout
 ) -> tuple[BCState, dict[str, jax.Array]]:
     """Count, and say how often the logged action was not the most frequent one so far."""
-    del key
+    del keys
     rows = tables.row_of(rollout.observation[0], config.bin_width, config.n_rows)
     agents = jnp.arange(rows.shape[0])[:, None]
     counts = state.counts.at[agents, rows, rollout.action[0]].add(1.0)

@@ -21,7 +21,13 @@ from parity311.agents.adam import adam_step, zeros_like
 from parity311.agents.base import Agent, Rollout
 from parity311.agents.bc import refuse_to_act
 from parity311.agents.forward import NOT_ALLOWED
-from parity311.agents.networks import Network, apply_network, apply_networks, init_network
+from parity311.agents.networks import (
+    Network,
+    apply_network,
+    apply_networks,
+    init_network,
+    split_each,
+)
 
 
 @dataclass(frozen=True)
@@ -79,17 +85,16 @@ def make_bcq(config: BCQConfig | None = None) -> Agent:
 
 def _init(
     config: BCQConfig,
-    key: jax.Array,
-    n_agents: int,
+    keys: jax.Array,
     n_environments: int,
     n_features: int,
     n_actions: int,
 ) -> BCQState:
     del n_environments
-    key_values, key_behaviour = jax.random.split(key)
+    keys_values, keys_behaviour = split_each(keys, 2)
     sizes = (n_features, *config.hidden, n_actions)
-    network = init_network(key_values, n_agents, sizes)
-    behaviour = init_network(key_behaviour, n_agents, sizes)
+    network = init_network(keys_values, sizes)
+    behaviour = init_network(keys_behaviour, sizes)
     return BCQState(
         network=network,
         target=jax.tree.map(jnp.copy, network),
@@ -132,9 +137,9 @@ def _margin(policy: dict[str, Any], observation: jax.Array) -> jax.Array:
 
 
 def _learn(
-    config: BCQConfig, key: jax.Array, state: BCQState, rollout: Rollout
+    config: BCQConfig, keys: jax.Array, state: BCQState, rollout: Rollout
 ) -> tuple[BCQState, dict[str, jax.Array]]:
-    del key
+    del keys
     rows = jnp.swapaxes(replay.pack_rows(rollout), 0, 1)
     batch = replay.unpack_rows(rows, rollout.observation.shape[-1])
     n_steps = state.n_steps + 1

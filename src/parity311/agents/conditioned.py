@@ -25,7 +25,7 @@ from parity311.agents import replay
 from parity311.agents.adam import adam_step, zeros_like
 from parity311.agents.base import Agent, Rollout
 from parity311.agents.dqn import DQNConfig, action_margin, decide_greedily
-from parity311.agents.networks import Network, apply_networks, init_network
+from parity311.agents.networks import Network, apply_networks, init_network, split_each
 
 N_WEIGHTS = 4
 EQUITY = 2
@@ -99,16 +99,18 @@ def network_for(network: Network, preference: Sequence[float] | np.ndarray) -> N
     return {name: jnp.asarray(values) for name, values in plain.items()}
 
 
-def draw_preferences(
-    config: ConditionedConfig, key: jax.Array, shape: tuple[int, ...]
-) -> jax.Array:
-    """Preferences (*shape, 4), spread evenly between the corners."""
+def draw_preferences(config: ConditionedConfig, keys: jax.Array, n: int) -> jax.Array:
+    """Preferences (agents, n, 4), spread evenly between the corners; keys (agents,)."""
+    return jax.vmap(lambda key: _draw_preferences(config, key, n))(keys)
+
+
+def _draw_preferences(config: ConditionedConfig, key: jax.Array, n: int) -> jax.Array:
     corners = np.asarray(config.corners, np.float32)
     has_equity = corners[:, EQUITY] > 0
     key_shares, key_which = jax.random.split(key)
-    shares = jax.random.exponential(key_shares, (*shape, len(corners)))
+    shares = jax.random.exponential(key_shares, (n, len(corners)))
     if has_equity.any() and not has_equity.all():
-        is_without = jax.random.uniform(key_which, (*shape, 1)) < config.share_without_equity
+        is_without = jax.random.uniform(key_which, (n, 1)) < config.share_without_equity
         shares = jnp.where(is_without & has_equity, 0.0, shares)
     shares = shares / shares.sum(axis=-1, keepdims=True)
     return shares @ jnp.asarray(corners)
@@ -116,24 +118,23 @@ def draw_preferences(
 
 def _init(
     config: ConditionedConfig,
-    key: jax.Array,
-    n_agents: int,
+    keys: jax.Array,
     n_environments: int,
     n_features: int,
     n_actions: int,
 ) -> ConditionedState:
-    key_network, key_preferences = jax.random.split(key)
+    keys_network, keys_preferences = split_each(keys, 2)
     sizes = (n_features + N_WEIGHTS, *config.hidden, n_actions * N_WEIGHTS)
-    network = init_network(key_network, n_agents, sizes)
+    network = init_network(keys_network, sizes)
     return ConditionedState(
         network=network,
         target=jax.tree.map(jnp.copy, network),
         momentum=zeros_like(network),
         square=zeros_like(network),
         buffer=replay.empty_buffer(
-            config.buffer_size, n_agents, n_environments, n_features, N_WEIGHTS
+            config.buffer_size, keys.shape[0], n_environments, n_features, N_WEIGHTS
         ),
-        preferences=draw_preferences(config, key_preferences, (n_agents, n_environments)),
+        preferences=draw_preferences(config, keys_preferences, n_environments),
         n_steps=jnp.int32(0),
     )
 
@@ -150,26 +151,26 @@ def _values(
 
 
 def _explore(
-    config: ConditionedConfig, key: jax.Array, state: ConditionedState, observation: jax.Array
+    config: ConditionedConfig, keys: jax.Array, state: ConditionedState, observation: jax.Array
 ) -> jax.Array:
     values = _values(config, state.network, observation, state.preferences)
     epsilon = replay.falling_epsilon(
         state.n_steps, config.epsilon_start, config.epsilon_end, config.epsilon_steps
     )
     scalar = jnp.einsum("aenk,aek->aen", values, state.preferences)
-    return replay.epsilon_greedy(key, scalar, epsilon)
+    return replay.epsilon_greedy(keys, scalar, epsilon)
 
 
 def _update(
-    config: ConditionedConfig, key: jax.Array, state: ConditionedState, rollout: Rollout
+    config: ConditionedConfig, keys: jax.Array, state: ConditionedState, rollout: Rollout
 ) -> tuple[ConditionedState, dict[str, jax.Array]]:
-    key_rows, key_relabel, key_change, key_new = jax.random.split(key, 4)
+    keys_relabel, keys_change, keys_new = split_each(keys, 3)
     rows = replay.pack_rows(rollout, keeps_vectors=True)
     buffer = replay.write_rows(state.buffer, state.n_steps, rows)
     n_steps = state.n_steps + 1
-    sampled = replay.sample_rows(key_rows, buffer, n_steps, rows.shape[0], config.batch_size)
+    sampled = replay.sample_rows(buffer, n_steps, rows.shape[0], config.batch_size)
     batch = replay.unpack_rows(sampled, rollout.observation.shape[-1])
-    preference = draw_preferences(config, key_relabel, batch.action.shape)
+    preference = draw_preferences(config, keys_relabel, batch.action.shape[1])
     gradient, loss = jax.grad(_loss, has_aux=True)(
         state.network, state.target, batch, preference, config
     )
@@ -183,9 +184,10 @@ def _update(
         max_gradient_norm=config.max_gradient_norm,
         anneal_steps=config.anneal_steps,
     )
-    shape = state.preferences.shape[:2]
-    changes = jax.random.uniform(key_change, (*shape, 1)) < 1.0 / config.hold_steps
-    drawn = draw_preferences(config, key_new, shape)
+    n = state.preferences.shape[1]
+    draw = jax.vmap(lambda key: jax.random.uniform(key, (n, 1)))
+    changes = draw(keys_change) < 1.0 / config.hold_steps
+    drawn = draw_preferences(config, keys_new, n)
     moved = ConditionedState(
         network=network,
         target=state.target,

@@ -116,47 +116,47 @@ def _network_of(state: DQNState) -> Network:
 
 def _init(
     config: DQNConfig,
-    key: jax.Array,
-    n_agents: int,
+    keys: jax.Array,
     n_environments: int,
     n_features: int,
     n_actions: int,
 ) -> DQNState:
-    network = init_network(key, n_agents, (n_features, *config.hidden, n_actions))
+    network = init_network(keys, (n_features, *config.hidden, n_actions))
     return DQNState(
         network=network,
         target=jax.tree.map(jnp.copy, network),
         momentum=zeros_like(network),
         square=zeros_like(network),
-        buffer=replay.empty_buffer(config.buffer_size, n_agents, n_environments, n_features),
+        buffer=replay.empty_buffer(config.buffer_size, keys.shape[0], n_environments, n_features),
         n_steps=jnp.int32(0),
         average=jax.tree.map(jnp.copy, network) if config.averaging > 0.0 else {},
     )
 
 
 def _explore(
-    config: DQNConfig, key: jax.Array, state: DQNState, observation: jax.Array
+    config: DQNConfig, keys: jax.Array, state: DQNState, observation: jax.Array
 ) -> jax.Array:
     epsilon = replay.falling_epsilon(
         state.n_steps, config.epsilon_start, config.epsilon_end, config.epsilon_steps
     )
-    return replay.epsilon_greedy(key, apply_networks(state.network, observation), epsilon)
+    return replay.epsilon_greedy(keys, apply_networks(state.network, observation), epsilon)
 
 
 def _update(
-    config: DQNConfig, key: jax.Array, state: DQNState, rollout: Rollout
+    config: DQNConfig, keys: jax.Array, state: DQNState, rollout: Rollout
 ) -> tuple[DQNState, dict[str, jax.Array]]:
+    del keys
     rows = replay.pack_rows(rollout)
     buffer = replay.write_rows(state.buffer, state.n_steps, rows)
-    batch = replay.sample_rows(key, buffer, state.n_steps + 1, rows.shape[0], config.batch_size)
+    batch = replay.sample_rows(buffer, state.n_steps + 1, rows.shape[0], config.batch_size)
     return _fit(config, state._replace(buffer=buffer), batch)
 
 
 def _learn(
-    config: DQNConfig, key: jax.Array, state: DQNState, rollout: Rollout
+    config: DQNConfig, keys: jax.Array, state: DQNState, rollout: Rollout
 ) -> tuple[DQNState, dict[str, jax.Array]]:
     """Learn from logged transitions as they are; the buffer stays as it is."""
-    del key
+    del keys
     return _fit(config, state, jnp.swapaxes(replay.pack_rows(rollout), 0, 1))
 
 

@@ -24,7 +24,13 @@ from parity311.agents.adam import adam_step, zeros_like
 from parity311.agents.base import Agent, Rollout
 from parity311.agents.dqn import DQNConfig
 from parity311.agents.forward import NOT_ALLOWED
-from parity311.agents.networks import Network, apply_network, apply_networks, init_network
+from parity311.agents.networks import (
+    Network,
+    apply_network,
+    apply_networks,
+    init_network,
+    split_each,
+)
 from parity311.errors import TrainingError
 
 
@@ -86,24 +92,23 @@ def _categories(config: HDQNConfig, n_actions: int) -> np.ndarray:
 
 def _init(
     config: HDQNConfig,
-    key: jax.Array,
-    n_agents: int,
+    keys: jax.Array,
     n_environments: int,
     n_features: int,
     n_actions: int,
 ) -> HDQNState:
     n_categories = int(_categories(config, n_actions).max()) + 1
-    key_upper, key_lower = jax.random.split(key)
+    keys_upper, keys_lower = split_each(keys, 2)
     networks = (
-        init_network(key_upper, n_agents, (n_features, *config.hidden, n_categories)),
-        init_network(key_lower, n_agents, (n_features, *config.hidden, n_actions)),
+        init_network(keys_upper, (n_features, *config.hidden, n_categories)),
+        init_network(keys_lower, (n_features, *config.hidden, n_actions)),
     )
     return HDQNState(
         networks=networks,
         targets=jax.tree.map(jnp.copy, networks),
         momentum=(zeros_like(networks[0]), zeros_like(networks[1])),
         square=(zeros_like(networks[0]), zeros_like(networks[1])),
-        buffer=replay.empty_buffer(config.buffer_size, n_agents, n_environments, n_features),
+        buffer=replay.empty_buffer(config.buffer_size, keys.shape[0], n_environments, n_features),
         n_steps=jnp.int32(0),
     )
 
@@ -147,7 +152,7 @@ def _margin(policy: dict[str, Any], observation: jax.Array) -> jax.Array:
 
 
 def _explore(
-    config: HDQNConfig, key: jax.Array, state: HDQNState, observation: jax.Array
+    config: HDQNConfig, keys: jax.Array, state: HDQNState, observation: jax.Array
 ) -> jax.Array:
     epsilon = replay.falling_epsilon(
         state.n_steps, config.epsilon_start, config.epsilon_end, config.epsilon_steps
@@ -155,16 +160,17 @@ def _explore(
     lower = apply_networks(state.networks[1], observation)
     upper = apply_networks(state.networks[0], observation)
     values = mask_category(upper, lower, _categories(config, lower.shape[-1]))
-    return replay.epsilon_greedy(key, values, epsilon)
+    return replay.epsilon_greedy(keys, values, epsilon)
 
 
 def _update(
-    config: HDQNConfig, key: jax.Array, state: HDQNState, rollout: Rollout
+    config: HDQNConfig, keys: jax.Array, state: HDQNState, rollout: Rollout
 ) -> tuple[HDQNState, dict[str, jax.Array]]:
+    del keys
     rows = replay.pack_rows(rollout)
     buffer = replay.write_rows(state.buffer, state.n_steps, rows)
     n_steps = state.n_steps + 1
-    sampled = replay.sample_rows(key, buffer, n_steps, rows.shape[0], config.batch_size)
+    sampled = replay.sample_rows(buffer, n_steps, rows.shape[0], config.batch_size)
     batch = replay.unpack_rows(sampled, rollout.observation.shape[-1])
     gradients, loss = jax.grad(_loss, has_aux=True)(state.networks, state.targets, batch, config)
     moved = [

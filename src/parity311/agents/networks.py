@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -17,6 +18,7 @@ __all__ = [
     "apply_network_numpy",
     "apply_networks",
     "init_network",
+    "split_each",
     "take_agent",
 ]
 
@@ -24,17 +26,22 @@ Network: TypeAlias = dict[str, jax.Array]
 """weight_0, bias_0, weight_1 …: weights (agents, n_in, n_out), biases (agents, n_out)."""
 
 
-def init_network(key: jax.Array, n_agents: int, sizes: tuple[int, ...]) -> Network:
-    """Draw weights (He) for every agent; biases start at zero, the last layer small."""
+def init_network(keys: jax.Array, sizes: tuple[int, ...]) -> Network:
+    """Draw weights (He) for every agent by its key; biases start at zero, the last layer small."""
     network: Network = {}
-    keys = jax.random.split(key, len(sizes) - 1)
+    n_layers = len(sizes) - 1
+    layer_keys = jax.vmap(lambda key: jax.random.split(key, n_layers))(keys)
     for layer, (n_in, n_out) in enumerate(pairwise(sizes)):
-        is_last = layer == len(sizes) - 2
-        scale = np.sqrt(2.0 / n_in) * (0.1 if is_last else 1.0)
-        weight = scale * jax.random.normal(keys[layer], (n_agents, n_in, n_out))
-        network[f"weight_{layer}"] = weight
-        network[f"bias_{layer}"] = jnp.zeros((n_agents, n_out))
+        scale = np.sqrt(2.0 / n_in) * (0.1 if layer == n_layers - 1 else 1.0)
+        draw = jax.vmap(partial(jax.random.normal, shape=(n_in, n_out)))
+        network[f"weight_{layer}"] = scale * draw(layer_keys[:, layer])
+        network[f"bias_{layer}"] = jnp.zeros((keys.shape[0], n_out))
     return network
+
+
+def split_each(keys: jax.Array, n: int) -> tuple[jax.Array, ...]:
+    """Split every agent's key (agents,) into n, each again (agents,)."""
+    return tuple(jax.vmap(lambda key: jax.random.split(key, n))(keys).T)
 
 
 @jax.custom_vjp

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from parity311.agents.adam import adam_step, zeros_like
 from parity311.agents.base import Agent, Rollout
 from parity311.agents.dqn import action_margin, decide_greedily
-from parity311.agents.networks import Network, apply_networks, init_network
+from parity311.agents.networks import Network, apply_networks, init_network, split_each
 from parity311.agents.replay import value_of_taken
 
 
@@ -80,16 +80,15 @@ def make_reinforce(config: ReinforceConfig | None = None) -> Agent:
 
 def _init(
     config: ReinforceConfig,
-    key: jax.Array,
-    n_agents: int,
+    keys: jax.Array,
     n_environments: int,
     n_features: int,
     n_actions: int,
 ) -> ReinforceState:
     del n_environments
-    key_actor, key_baseline = jax.random.split(key)
-    actor = init_network(key_actor, n_agents, (n_features, *config.hidden, n_actions))
-    baseline = init_network(key_baseline, n_agents, (n_features, *config.baseline_hidden, 1))
+    keys_actor, keys_baseline = split_each(keys, 2)
+    actor = init_network(keys_actor, (n_features, *config.hidden, n_actions))
+    baseline = init_network(keys_baseline, (n_features, *config.baseline_hidden, 1))
     return ReinforceState(
         actor=actor,
         baseline=baseline,
@@ -99,9 +98,9 @@ def _init(
     )
 
 
-def _explore(key: jax.Array, state: ReinforceState, observation: jax.Array) -> jax.Array:
+def _explore(keys: jax.Array, state: ReinforceState, observation: jax.Array) -> jax.Array:
     logits = apply_networks(state.actor, observation)
-    return jax.random.categorical(key, logits, axis=-1).astype(jnp.int32)
+    return jax.vmap(jax.random.categorical)(keys, logits).astype(jnp.int32)
 
 
 def returns_of(
@@ -136,9 +135,9 @@ def _flatten(values: jax.Array) -> jax.Array:
 
 
 def _update(
-    config: ReinforceConfig, key: jax.Array, state: ReinforceState, rollout: Rollout
+    config: ReinforceConfig, keys: jax.Array, state: ReinforceState, rollout: Rollout
 ) -> tuple[ReinforceState, dict[str, jax.Array]]:
-    del key
+    del keys
     seen, action = _flatten(rollout.observation), _flatten(rollout.action)
     after = apply_networks(state.baseline, _flatten(rollout.next_observation))[..., 0]
     length, n_agents, n_environments = rollout.reward.shape

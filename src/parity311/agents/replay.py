@@ -1,7 +1,8 @@
 """A ring buffer laid out step by step: one slice writes what every agent saw.
 
 One gather then reads a batch for all of them; they share the positions they replay, not what lies
-there.
+there. Positions come from a stream that depends on no agent's seed, so that sharing them ties no
+agent to another.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import jax
 import jax.numpy as jnp
 
 from parity311.agents.base import Rollout
+
+PLACES_SEED = 0x9E3779B9
+"""Seed of the positions to replay; any number no agent is likely to have as its own."""
 
 
 class Batch(NamedTuple):
@@ -63,12 +67,18 @@ def write_rows(buffer: jax.Array, n_steps: jax.Array, rows: jax.Array) -> jax.Ar
     return jax.lax.dynamic_update_slice(buffer, rows, (start, 0, 0))
 
 
+def draw_places(n_updates: jax.Array, batch_size: int, n_filled: jax.Array | int) -> jax.Array:
+    """Places (batch_size,) to replay in this update, drawn with replacement, for all agents."""
+    key = jax.random.fold_in(jax.random.key(PLACES_SEED), n_updates)
+    return jax.random.randint(key, (batch_size,), 0, n_filled)
+
+
 def sample_rows(
-    key: jax.Array, buffer: jax.Array, n_steps: jax.Array, n_environments: int, batch_size: int
+    buffer: jax.Array, n_steps: jax.Array, n_environments: int, batch_size: int
 ) -> jax.Array:
     """Rows drawn with replacement from what was written, (agents, batch_size, width)."""
     n_filled = jnp.minimum(n_steps * n_environments, buffer.shape[0])
-    places = jax.random.randint(key, (batch_size,), 0, n_filled)
+    places = draw_places(n_steps, batch_size, n_filled)
     # Without the barrier the compiler draws the places and gathers anew for each use of a row.
     return jax.lax.optimization_barrier(jnp.swapaxes(buffer[places], 0, 1))
 
@@ -97,10 +107,10 @@ def huber(error: jax.Array) -> jax.Array:
     return jnp.where(size < 1.0, 0.5 * error**2, size - 0.5)
 
 
-def epsilon_greedy(key: jax.Array, values: jax.Array, epsilon: jax.Array) -> jax.Array:
-    """Best action, or with chance ε any; values (agents, environments, n_actions)."""
+def epsilon_greedy(keys: jax.Array, values: jax.Array, epsilon: jax.Array) -> jax.Array:
+    """Best action, or with chance ε any; keys (agents,), values (agents, environments, n)."""
     # One number decides whether to explore and, if so, where to.
-    draw = jax.random.uniform(key, values.shape[:2])
+    draw = jax.vmap(lambda key: jax.random.uniform(key, values.shape[1:2]))(keys)
     n_actions = values.shape[-1]
     anywhere = jnp.floor(draw / jnp.maximum(epsilon, 1e-9) * n_actions).astype(jnp.int32)
     greedy = jnp.argmax(values, axis=-1).astype(jnp.int32)

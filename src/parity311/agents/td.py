@@ -73,14 +73,13 @@ def _policy(config: TDConfig, state: TDState) -> tables.Table:
 
 def _init(
     config: TDConfig,
-    key: jax.Array,
-    n_agents: int,
+    keys: jax.Array,
     n_environments: int,
     n_features: int,
     n_actions: int,
 ) -> TDState:
-    del key, n_environments, n_features
-    return TDState(jnp.zeros((n_agents, config.n_rows, n_actions)), jnp.int32(0))
+    del n_environments, n_features
+    return TDState(jnp.zeros((keys.shape[0], config.n_rows, n_actions)), jnp.int32(0))
 
 
 def _values(config: TDConfig, table: jax.Array, observation: jax.Array) -> jax.Array:
@@ -89,17 +88,19 @@ def _values(config: TDConfig, table: jax.Array, observation: jax.Array) -> jax.A
     return jnp.take_along_axis(table, rows[..., None], axis=1)
 
 
-def _explore(config: TDConfig, key: jax.Array, state: TDState, observation: jax.Array) -> jax.Array:
+def _explore(
+    config: TDConfig, keys: jax.Array, state: TDState, observation: jax.Array
+) -> jax.Array:
     epsilon = replay.falling_epsilon(
         state.n_steps, config.epsilon_start, config.epsilon_end, config.epsilon_steps
     )
-    return replay.epsilon_greedy(key, _values(config, state.table, observation), epsilon)
+    return replay.epsilon_greedy(keys, _values(config, state.table, observation), epsilon)
 
 
 def _update(
-    config: TDConfig, key: jax.Array, state: TDState, rollout: Rollout
+    config: TDConfig, keys: jax.Array, state: TDState, rollout: Rollout
 ) -> tuple[TDState, dict[str, jax.Array]]:
-    del key
+    del keys
     seen, action = rollout.observation[0], rollout.action[0]
     continues = 1.0 - rollout.terminated[0].astype(jnp.float32)
     future = _values(config, state.table, rollout.next_observation[0]).max(axis=-1)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from parity311.audit.spec import ESTIMANDS
 from parity311.audit.strata import Places, places_from_tables
+from parity311.audit.windows import Windows, read_windows
 from parity311.errors import EstimationError, InputError, RunError, unknown_name
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
 from parity311.records.store import Records
@@ -75,6 +76,8 @@ class AuditInputs:
     """Cases left out because their service level had not passed when the records end."""
     setting: str = ""
     """Which city or records these are, where a run holds several."""
+    windows: Windows | None = None
+    """What the paper's own gate counts; None where it was not kept."""
 
 
 def read_inputs(
@@ -119,7 +122,12 @@ def read_inputs(
             )
         draws = np.asarray(incident_draws, dtype=float) * (n_due / n_all if n_all else 1.0)
     due, n_not_due = cells.take(is_due), int(n_all - n_due)
-    return AuditInputs(domain, policy, places, due, draws, date_from, date_to, n_not_due, setting)
+    windows = read_windows(
+        records, domain, places.geoid, date_from=date_from, date_to=date_to, estimand=estimand
+    )
+    return AuditInputs(
+        domain, policy, places, due, draws, date_from, date_to, n_not_due, setting, windows
+    )
 
 
 def read_places(records: Records) -> Places:

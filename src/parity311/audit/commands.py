@@ -59,16 +59,18 @@ def audit_command(
 
 
 def _print(result: dict[str, Any]) -> None:
-    from parity311.runs.formats import format_value
-
     for domain in result["domains"]:
         name = ", ".join(filter(None, (domain["domain"], domain["setting"], domain["policy"])))
         typer.echo(f"{name}: {domain['n_cases']:,.0f} cases")
         for row in domain["verdicts"]:
-            gap = format_value(row["gap"], "percent")
+            worst = f"; worst off: {row['worst_off']}" if row["worst_off"] else ""
             typer.echo(
-                f"  {row['verdict']:<12} {row['strata']} per {row['denominator']}: gap {gap}; "
-                f"{row['reason']}"
+                f"  {row['verdict']:<12} {row['strata']} per {row['denominator']}: "
+                f"{row['reason']}{worst}"
+            )
+        for name in domain["denominators_disagree"]:
+            typer.echo(
+                f"  The denominators disagree across {name}: see the page for what each asks."
             )
     for row in result["overrides"]:
         typer.echo(

@@ -22,6 +22,7 @@ def measure_reporting(city: City) -> Measures:
 
 
 def _truth_of(city: City, name: str) -> str:
+    city.truth.records.check_unchanged(city.truth.folder / name)
     path = (city.truth.folder / name).as_posix().replace("'", "''")
     return f"read_parquet('{path}')"
 

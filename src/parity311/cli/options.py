@@ -17,6 +17,13 @@ Until = Annotated[
     datetime | None,
     typer.Option(formats=["%Y-%m-%d"], help="Learn from records before this day only."),
 ]
+ReportingEstimator = Annotated[
+    str,
+    typer.Option(
+        "--estimator",
+        help="How complaints become incidents: exposure_rate, raw … as in `reporting estimate`.",
+    ),
+]
 PolicyFolder = Annotated[Path, typer.Option(help="Folder for policies and checkpoints.")]
 ObservationSet = Annotated[
     str, typer.Option(help="Features a policy sees; the domain's own choice if empty.")

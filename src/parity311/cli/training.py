@@ -12,6 +12,7 @@ from parity311.cli.options import (
     Json,
     ObservationSet,
     PolicyFolder,
+    ReportingEstimator,
     Steps,
     Until,
     print_json,
@@ -33,6 +34,7 @@ def train_command(
     ] = None,
     example: Annotated[bool, typer.Option(help="Train in the domain's small example.")] = False,
     until: Until = None,
+    estimator: ReportingEstimator = "exposure_rate",
     steps: Steps = 20_000,
     out: PolicyFolder = Path("runs/training"),
     resume: Annotated[bool, typer.Option(help="Go on from the folder's checkpoint.")] = False,
@@ -75,7 +77,9 @@ def train_command(
     weights = parse_preference(preference)
     decisions = None
     if agent in AGENTS and AGENTS[agent].needs_log:
-        decisions = _log_todays_rule(domain, records, weights, observation_set, action_set)
+        decisions = _log_todays_rule(
+            domain, records, weights, observation_set, action_set, estimator
+        )
     with training_bar(f"{agent} in {domain}") as progress:
         summary = run_training(
             found,
@@ -86,6 +90,7 @@ def train_command(
             steps=steps,
             records=records,
             until=until.date() if until else None,
+            estimator=estimator,
             decisions=decisions,
             resume=resume,
             stop_after_s=slice_seconds,
@@ -106,7 +111,12 @@ def train_command(
 
 
 def _log_todays_rule(
-    domain: str, records: Path | None, weights: Any, observation_set: str, action_set: str
+    domain: str,
+    records: Path | None,
+    weights: Any,
+    observation_set: str,
+    action_set: str,
+    estimator: str,
 ) -> Any:
     """Decisions of today's rule with a little randomness: what an offline agent learns from."""
     from parity311.adapters.datasets import log_decisions
@@ -118,6 +128,7 @@ def _log_todays_rule(
         preference=weights,
         observation_set=observation_set,
         action_set=action_set,
+        estimator=estimator,
     )
     rule = setting.harness.domain.heuristics["balanced"](setting.params, setting.harness)
     n_episodes = max(20_000 // setting.harness.horizon, 4)
@@ -142,6 +153,7 @@ def sweep_command(
         Path | None, typer.Option(help="Folder of records; the domain's example if not given.")
     ] = None,
     until: Until = None,
+    estimator: ReportingEstimator = "exposure_rate",
     out: PolicyFolder = Path("runs/sweep"),
     chunk: Annotated[
         int, typer.Option(help="Agents that learn side by side; 0 lets memory and cores decide.")
@@ -174,6 +186,7 @@ def sweep_command(
             out=out,
             records=records,
             until=until.date() if until else None,
+            estimator=estimator,
             settings=parse_settings(settings or []),
             observation_set=observation_set,
             action_set=action_set,

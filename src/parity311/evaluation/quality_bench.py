@@ -84,6 +84,8 @@ def verdict_lines(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _interval(figure: dict[str, float], factor: float = 1.0, unit: str = "") -> str:
-    value, low, high = (factor * figure[name] for name in ("value", "lower", "upper"))
-    return f"{value:.2f}{unit} [{low:.2f}, {high:.2f}]"
+def _interval(figure: dict[str, float | None], factor: float = 1.0, unit: str = "") -> str:
+    value, *ends = (figure[name] for name in ("value", "lower", "upper"))
+    assert value is not None
+    between = [f"{factor * end:.2f}" for end in ends if end is not None]
+    return f"{factor * value:.2f}{unit}" + (f" [{', '.join(between)}]" if between else "")

@@ -1,13 +1,15 @@
 """From the measured parts to one verdict a setting, every figure with its 95 % interval.
 
-Intervals come from a bootstrap that draws agents and episodes anew in every city, paired across
-policies. Cities are taken as given and shown one by one.
+A figure is computed from each city's means over its agents and episodes, paired across policies.
+Its interval is between cities: the next city is what a user has, so cities are what is resampled
+(jackknife, Student's t). Noise of agents and episodes is in it, because every city has its own.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import sub as subtract
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +20,10 @@ from parity311.evaluation.compare import TODAY
 from parity311.evaluation.quality import BELIEVED, CEILING
 from parity311.evaluation.quality_jobs import IN_TRUTH, RULES, SWAPPED, params_path
 from parity311.evaluation.quality_settings import BARS, SETTINGS, Setting
+from parity311.training.intervals import mean_interval
 
-N_RESAMPLES = 1000
-LEVEL = 0.95
+FEWEST_CITIES = 3
+"""Cities below which there is no interval, and no verdict."""
 
 
 class City(NamedTuple):
@@ -111,39 +114,28 @@ def _best_known(found: dict[str, Any]) -> tuple[str, np.ndarray]:
     return name, np.array(rewards)
 
 
-class Draws:
-    """Means over episodes and agents of every city, in the data and in every resample."""
-
-    def __init__(self, cities: Sequence[City]) -> None:
-        self.cities = cities
-        rng = np.random.default_rng(0)
-        self.episodes, self.agents = [], []
-        for city in cities:
-            n = len(city.ceiling)
-            drawn = rng.multinomial(n, np.full(n, 1 / n), size=N_RESAMPLES) / n
-            self.episodes.append(np.concatenate([np.full((1, n), 1 / n), drawn]))
-            m = len(city.agents[city.best])
-            drawn = rng.multinomial(m, np.full(m, 1 / m), size=N_RESAMPLES) / m
-            self.agents.append(np.concatenate([np.full((1, m), 1 / m), drawn]))
-
-    def rule(self, of: Any) -> np.ndarray:
-        """Mean over cities (1 + B,) of rewards (episodes,) that `of(city)` gives."""
-        each = [w @ of(city) for city, w in zip(self.cities, self.episodes, strict=True)]
-        return np.mean(each, axis=0)
-
-    def agent(self, of: Any) -> np.ndarray:
-        """Mean over cities (1 + B,) of rewards (agents, episodes) that `of(city)` gives."""
-        each = [
-            np.einsum("ba,ae,be->b", a, of(city), e)
-            for city, a, e in zip(self.cities, self.agents, self.episodes, strict=True)
-        ]
-        return np.mean(each, axis=0)
+def rewards_of(cities: Sequence[City], of: Callable[[City], np.ndarray]) -> np.ndarray:
+    """Mean reward (cities,) over whatever agents and episodes `of(city)` gives."""
+    return np.array([of(city).mean() for city in cities])
 
 
-def figure(samples: np.ndarray) -> dict[str, float]:
-    """Value and interval from the statistic in the data and in every resample, (1 + B,)."""
-    low, high = np.quantile(samples[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return {"value": float(samples[0]), "lower": float(low), "upper": float(high)}
+def figure(
+    statistic: Callable[..., float | np.ndarray], *rewards: np.ndarray
+) -> dict[str, float | None]:
+    """A statistic of the means over cities, and its interval between cities (jackknife).
+
+    `statistic` takes one number for each array of rewards (cities,): a mean over cities. Of a mean
+    the interval is Student's; of a ratio it is that of the pseudo-values, so that one city with
+    hardly any head-room widens the interval instead of deciding the figure.
+    """
+    n = len(rewards[0])
+    whole = float(statistic(*(values.mean() for values in rewards)))
+    left_out = statistic(*((values.sum() - values) / max(n - 1, 1) for values in rewards))
+    ends: Sequence[float | None] | None = None
+    if n >= FEWEST_CITIES:
+        ends = mean_interval(n * whole - (n - 1) * np.broadcast_to(left_out, (n,)))
+    lower, upper = ends or (None, None)
+    return {"value": whole, "lower": lower, "upper": upper}
 
 
 def report_setting(folder: Path, setting: Setting, seeds: Sequence[int]) -> dict[str, Any] | None:
@@ -167,9 +159,16 @@ def report_setting(folder: Path, setting: Setting, seeds: Sequence[int]) -> dict
         "ceiling_policy": {city.seed: city.ceiling_name for city in cities},
         "lifetime_days": read_lifetimes(folder, setting, seeds),
         "learnable_share": {city.seed: city.learnable_share for city in cities},
-        **_figures(Draws(cities), cities),
+        **_figures(cities),
     }
-    return record | {"verdict": BARS[setting.bar].judge(record)}
+    return record | {"verdict": judge(setting, record)}
+
+
+def judge(setting: Setting, record: dict[str, Any]) -> str:
+    """The bar's verdict; none on a handful of cities."""
+    if len(record["cities"]) < FEWEST_CITIES:
+        return "too few cities"
+    return BARS[setting.bar].judge(record)
 
 
 def read_lifetimes(
@@ -192,52 +191,55 @@ def read_lifetimes(
     return found
 
 
-def _figures(draws: Draws, cities: Sequence[City]) -> dict[str, Any]:
+def _figures(cities: Sequence[City]) -> dict[str, Any]:
     """Every figure of a setting, over all its cities."""
-    today = draws.rule(lambda city: city.rules[TODAY])
-    best = draws.agent(lambda city: city.agents[city.best])
-    ceiling = draws.rule(lambda city: city.ceiling)
-    believed = draws.rule(lambda city: city.believed)
-    rules = {n: draws.rule(lambda city, n=n: city.rules[n]) for n in cities[0].rules}
-    agents = {n: draws.agent(lambda city, n=n: city.agents[n]) for n in cities[0].agents}
+    today = rewards_of(cities, lambda city: city.rules[TODAY])
+    best = rewards_of(cities, lambda city: city.agents[city.best])
+    ceiling = rewards_of(cities, lambda city: city.ceiling)
+    believed = rewards_of(cities, lambda city: city.believed)
+    rules = {n: rewards_of(cities, lambda city, n=n: city.rules[n]) for n in cities[0].rules}
+    agents = {n: rewards_of(cities, lambda city, n=n: city.agents[n]) for n in cities[0].agents}
     swapped = {
-        n: draws.rule(lambda city, n=n: city.swapped[n])
+        n: rewards_of(cities, lambda city, n=n: city.swapped[n])
         for n in cities[0].swapped
         if all(n in city.swapped for city in cities)
     }
-    room = ceiling - today
-    has_room = bool(room[0] > 2.0 * room[1:].std(ddof=1))
-    top_rule = max(rules, key=lambda name: rules[name][0])
+    room = figure(subtract, ceiling, today)
+    surest = room["value"] if room["lower"] is None else room["lower"]
+    has_room = surest is not None and surest > 0.0
+    top_rule = max(rules, key=lambda name: rules[name].mean())
 
-    def gain(samples: np.ndarray) -> dict[str, float]:
-        return figure((samples - today) / np.abs(today))
+    def gain(rewards: np.ndarray) -> dict[str, float | None]:
+        return figure(lambda x, base: (x - base) / np.abs(base), rewards, today)
 
-    def share(samples: np.ndarray) -> dict[str, float] | None:
-        return figure((samples - today) / room) if has_room else None
+    def share(rewards: np.ndarray) -> dict[str, float | None] | None:
+        if not has_room:
+            return None
+        return figure(lambda x, base, top: (x - base) / (top - base), rewards, today, ceiling)
 
     return {
-        "today": figure(today),
-        "head_room": figure(room),
+        "today": figure(np.asarray, today),
+        "head_room": room,
         "has_head_room": has_room,
         "share_of_way": share(best),
         "share_of_way_of_estimated_optimum": share(believed),
         "share_by_city": {city.seed: _share(city) for city in cities} if has_room else None,
-        "regret": figure(ceiling - best),
-        "estimation_loss": figure(ceiling - believed),
-        "agent_loss": figure(believed - best),
+        "regret": figure(subtract, ceiling, best),
+        "estimation_loss": figure(subtract, ceiling, believed),
+        "agent_loss": figure(subtract, believed, best),
         "share_of_way_changed": {name: share(x) for name, x in swapped.items()},
         "gain_on_today": gain(best),
-        "difference_to_today": figure(best - today),
-        "difference_to_random": figure(best - rules["random"]),
+        "difference_to_today": figure(subtract, best, today),
+        "difference_to_random": figure(subtract, best, rules["random"]),
         "best_rule": top_rule,
-        "difference_to_best_rule": figure(best - rules[top_rule]),
+        "difference_to_best_rule": figure(subtract, best, rules[top_rule]),
         "rules": {
-            name: {"reward": float(x[0]), "gain_on_today": gain(x), "share_of_way": share(x)}
+            name: {"reward": float(x.mean()), "gain_on_today": gain(x), "share_of_way": share(x)}
             for name, x in rules.items()
         },
         "agents": {
             name: {
-                "reward": float(x[0]),
+                "reward": float(x.mean()),
                 "gain_on_today": gain(x),
                 "share_of_way": share(x),
                 "validation": float(np.mean([city.validation[name] for city in cities])),

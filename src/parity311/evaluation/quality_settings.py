@@ -13,6 +13,9 @@ from typing import Any
 
 SHARE_BAR = 0.95
 """Share of the way from today's rule to the ceiling that the best agent has to reach."""
+MARGIN = 0.01
+"""How far below the best rule an agent may be and still count as level with it, as a share of
+today's reward: without a margin a noisy measurement would pass more easily than a good one."""
 GAIN_BAR = 0.03
 """Gain on today's rule, as a share of its reward, over the elevator's extended actions."""
 
@@ -102,12 +105,18 @@ def _met(is_met: bool) -> str:
 def _judge_share(found: Mapping[str, Any]) -> str:
     if found["share_of_way"] is None:
         return "no head-room"
-    return _met(found["share_of_way"]["value"] >= SHARE_BAR)
+    return _met(found["share_of_way"]["lower"] >= SHARE_BAR)
+
+
+def _judge_best_rule(found: Mapping[str, Any]) -> str:
+    margin = MARGIN * abs(found["today"]["value"])
+    return _met(found["difference_to_best_rule"]["lower"] >= -margin)
 
 
 BARS: dict[str, Bar] = {
     "share": Bar(
-        f"at least {SHARE_BAR:.0%} of the way from today's rule to the ceiling", _judge_share
+        f"at least {SHARE_BAR:.0%} of the way from today's rule to the ceiling, lower bound",
+        _judge_share,
     ),
     "gain": Bar(
         "better than BALANCED, interval above zero",
@@ -122,8 +131,8 @@ BARS: dict[str, Bar] = {
         lambda found: _met(found["difference_to_today"]["lower"] >= 0.0),
     ),
     "best_rule": Bar(
-        "not below the best rule of thumb: the interval of the difference reaches zero or more",
-        lambda found: _met(found["difference_to_best_rule"]["upper"] >= 0.0),
+        f"at most {MARGIN:.0%} of today's reward below the best rule of thumb, lower bound",
+        _judge_best_rule,
     ),
     "equals_random": Bar(
         "no different from random: the interval of the difference holds zero",

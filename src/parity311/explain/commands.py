@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from parity311.evaluation.titles import policy_title
+
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
 RunArgument = Annotated[str, typer.Argument(help="A run's id, the beginning of it, or latest.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder that runs are written to.")]
@@ -78,7 +80,8 @@ def _print_json(value: Any) -> None:
 
 def _print_policies(result: dict[str, Any]) -> None:
     for policy in result["policies"]:
-        name = ", ".join(filter(None, (policy["domain"], policy["setting"], policy["policy"])))
+        title = policy_title(policy["policy"])
+        name = ", ".join(filter(None, (policy["domain"], policy["setting"], title)))
         typer.echo(f"{name}: explained for {policy['action']} on {policy['n_rows']:,} complaints")
         for row in policy["importance"][:3]:
             place = " (geographic)" if row["is_geographic"] else ""

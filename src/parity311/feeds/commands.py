@@ -21,7 +21,7 @@ records_app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
-Overwrite = Annotated[bool, typer.Option(help="Replace the folder if it exists.")]
+Overwrite = Annotated[bool, typer.Option(help="Replace the imported records there.")]
 Domains = Annotated[str | None, typer.Option(help="Comma-separated domains; all if not given.")]
 
 
@@ -134,6 +134,7 @@ def import_command(
     """Turn exports into the canonical tables; every row is kept, counted or set aside."""
     from parity311.feeds.citymap import read_city_map
     from parity311.feeds.importing import ImportOptions, import_records
+    from parity311.records.quality import describe_notes
 
     options = ImportOptions(
         domains=_split(domains),
@@ -154,10 +155,13 @@ def import_command(
                 "date_to": manifest["date_to"],
                 "sources": manifest["sources"],
                 "domains": manifest["domains"],
+                "notes": manifest["notes"],
             }
         )
         return
     _print_sources(manifest["sources"])
+    for sentence in describe_notes(manifest["notes"]):
+        typer.echo(f"! {sentence}")
     typer.echo(f"Next: parity311 records check {out}")
 
 
@@ -184,7 +188,7 @@ def check_command(
     for name, domain in report["domains"].items():
         typer.echo(
             f"{name:<20} {domain['complaints']:>10,} complaints  {domain['first'][:10]} to "
-            f"{domain['last'][:10]}  closed {domain['share_closed']:.0%}  with outcome "
+            f"{domain['last'][:10]}  closed {_closed(domain)}  with outcome "
             f"{domain['share_with_outcome']:.0%}  usable {domain['share_usable']:.0%}"
         )
     typer.echo("")
@@ -220,6 +224,12 @@ def compare_command(
             f"[{row['lower']:.3f}, {row['upper']:.3f}] n={row['n']:<8,} "
             f"{row['other']:>8.3f}  {said}"
         )
+
+
+def _closed(domain: dict[str, Any]) -> str:
+    """Share closed, and apart from it the share closed as it came in, which is no closing time."""
+    later, at_once = domain["share_closed"], domain["share_closed_at_once"]
+    return f"{later - at_once:.0%} (and {at_once:.0%} at once)" if at_once else f"{later:.0%}"
 
 
 def _print_sources(sources: list[dict[str, Any]]) -> None:

@@ -146,7 +146,8 @@ def outcome_columns() -> str:
         ELSE 'other' END
     WHEN coalesce(j.is_closed, j.closed_at IS NOT NULL) THEN 'other' ELSE 'pending' END)
     AS disposition_class,
-  coalesce(j.is_duplicate, o.disposition_class = 'duplicate') AS is_marked_duplicate"""
+  CASE WHEN j.source = 'mapped' THEN j.is_duplicate
+    ELSE coalesce(j.is_duplicate, o.disposition_class = 'duplicate') END AS is_marked_duplicate"""
 
 
 def write_judged(connection: duckdb.DuckDBPyConnection, query: str, folder: Path) -> None:

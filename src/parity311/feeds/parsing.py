@@ -17,7 +17,13 @@ BOROUGH_DIGITS = {"MANHATTAN": 1, "BRONX": 2, "BROOKLYN": 3, "QUEENS": 4, "STATE
 COUNTIES = {1: "061", 2: "005", 3: "047", 4: "081", 5: "085"}
 """FIPS county of each borough number; the state is 36."""
 
-DATE_FORMATS = ("%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y", "%m/%d/%Y %H:%M:%S")
+TIME_ZONE = "America/New_York"
+"""Whose clock New York's feeds use; times with a UTC offset are turned to it."""
+
+TIME_FORMATS = (" %I:%M:%S %p", "", " %H:%M:%S", " %I:%M %p", " %H:%M")
+"""What may follow a date with slashes."""
+OFFSET = r"^[0-9]{4}-.*:[0-9.]+ ?(Z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
+"""A time of a known day with its distance from Greenwich."""
 
 
 def quoted(text: str) -> str:
@@ -35,18 +41,40 @@ def trimmed(expression: str) -> str:
     return f"nullif(nullif(trim({expression}), ''), 'N/A')"
 
 
-def timestamp(expression: str) -> str:
-    """Any of the date formats the city publishes; null where it is none of them.
+def timestamp(expression: str, *, day_first: bool = False, zone: str | None = TIME_ZONE) -> str:
+    """Any of the date formats that cities publish, by the city's clock; null where it is none.
 
-    API ``2019-12-31T23:59:11.000``, CSV ``12/31/2019 11:59:11 PM``, DOB ``12/31/2019``, boiler
-    ``12/31/2019 00:00:00``, DOB run date ``20191231000000``.
+    API ``2019-12-31T23:59:11.000``, with a UTC offset ``2019-12-31T23:59:11Z``, CSV
+    ``12/31/2019 11:59:11 PM``, DOB ``12/31/2019``, boiler ``12/31/2019 00:00:00``, Excel
+    ``12/31/19 23:59``, DOB run date ``20191231000000``. Without a ``zone`` a time with an offset is
+    null: nobody could say when it was there.
     """
-    formats = ", ".join(quoted(pattern) for pattern in DATE_FORMATS)
+    day = "%d/%m" if day_first else "%m/%d"
+    four, two = (
+        "[" + ", ".join(quoted(f"{day}/{year}{time}") for time in TIME_FORMATS) + "]"
+        for year in ("%Y", "%y")
+    )
+    turned = (
+        f"TRY_CAST({expression} AS TIMESTAMPTZ) AT TIME ZONE {quoted(zone)}" if zone else "NULL"
+    )
     return (
-        f"CASE WHEN {expression}[5] = '-' THEN TRY_CAST({expression} AS TIMESTAMP) "
+        f"CASE WHEN {expression}[5] = '-' THEN CASE WHEN {_has_no_offset(expression)} "
+        f"OR NOT regexp_matches({expression}, {quoted(OFFSET)}) "
+        f"THEN TRY_CAST({expression} AS TIMESTAMP) ELSE {turned} END "
         f"WHEN {expression}[3] = '/' OR {expression}[2] = '/' "
-        f"THEN try_strptime(trim({expression}), [{formats}]) "
+        f"THEN CASE WHEN {expression}[6] = '/' AND {expression}[9] BETWEEN '0' AND '9' "
+        f"OR NOT regexp_matches({expression}, '^[0-9]+/[0-9]+/[0-9]{{2}}([^0-9]|$)') "
+        f"THEN try_strptime(trim({expression}), {four}) "
+        f"ELSE try_strptime(trim({expression}), {two}) END "
         f"WHEN length({expression}) = 14 THEN try_strptime({expression}, '%Y%m%d%H%M%S') END"
+    )
+
+
+def _has_no_offset(expression: str) -> str:
+    """SQL: the lengths of usual times, which spare most rows the search for an offset."""
+    return (
+        f"length({expression}) = 23 AND {expression}[20] = '.' "
+        f"OR length({expression}) = 19 AND {expression}[17] = ':' OR length({expression}) = 10"
     )
 
 

@@ -19,7 +19,7 @@ def read_tracts(work: ImportWork) -> tuple[Boundaries, pa.Table]:
     kind = next(kind for kind in FIGURE_KINDS if work.of_kind(kind))
     layouts = [layout for group in work.of_kind(kind) for layout in group.layouts]
     boundaries = read_boundaries(
-        work.of_kind("boundaries")[0].layouts[0].path,
+        work.of_kind("boundaries")[0].layouts[0].text_path,
         work.city_map.boundary_id if work.city_map else None,
     )
     districts = work.of_kind("districts")
@@ -28,7 +28,9 @@ def read_tracts(work: ImportWork) -> tuple[Boundaries, pa.Table]:
     else:
         figures = read_tract_figures(layouts)
     tracts = build_tracts(
-        figures, boundaries, read_boundaries(districts[0].layouts[0].path) if districts else None
+        figures,
+        boundaries,
+        read_boundaries(districts[0].layouts[0].text_path) if districts else None,
     )
     work.notes["tracts"] = dict(figures.notes)
     return boundaries.only(set(figures.geoid)), tracts

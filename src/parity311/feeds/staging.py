@@ -7,7 +7,7 @@ apart with their line number and the parser's reason.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import duckdb
 
 from parity311.errors import RecordsError
 from parity311.feeds import parsing as p
-from parity311.feeds.formats import TABLE_FORMATS, Layout
+from parity311.feeds.formats import TABLE_FORMATS, Layout, unique_names
 
 STAGED: dict[str, str] = {
     "key": "VARCHAR",
@@ -60,6 +60,9 @@ agency and outcome: rows are joined by these numbers, and the texts are looked a
 value. ``type_key`` is null where no domain decides about the row. ``updated_at`` decides which of
 two rows with one key is the later."""
 
+Clock = Callable[[str], str]
+"""SQL of the text of a date -> SQL of the time, by the city's clock."""
+
 IN_SCOPE_AGENCIES = ("HPD", "DOB")
 """Agencies of 311 whose types the code tables know; rows of others are counted, not kept."""
 
@@ -76,7 +79,7 @@ class Unreadable:
 def rows_of(layouts: Sequence[Layout]) -> str:
     """SQL that reads files of one header as text under their API names; absent columns are null."""
     first = layouts[0]
-    paths = ", ".join(p.quoted(str(layout.path)) for layout in layouts)
+    paths = ", ".join(p.quoted(str(layout.text_path)) for layout in layouts)
     wanted = (
         first.wanted or next(known for known in TABLE_FORMATS if known.kind == first.kind).columns
     )
@@ -98,15 +101,10 @@ def rows_of(layouts: Sequence[Layout]) -> str:
 
 def read_csv(paths: str, header: Sequence[str], delimiter: str) -> str:
     """SQL of a CSV reader that takes every column as text and keeps unreadable lines apart."""
-    unique: dict[str, str] = {}
-    for column in header:
-        label = column
-        while label in unique:
-            label += "_"
-        unique[label] = "VARCHAR"
+    columns = dict.fromkeys(unique_names(header), "VARCHAR")
     return (
         f"read_csv([{paths}], auto_detect = false, header = true, delim = {p.quoted(delimiter)}, "
-        f"quote = '\"', escape = '\"', columns = {_struct(unique)}, ignore_errors = true, "
+        f"quote = '\"', escape = '\"', columns = {_struct(columns)}, ignore_errors = true, "
         "store_rejects = true, max_line_size = 16777216)"
     )
 
@@ -115,9 +113,9 @@ def _struct(fields: Mapping[str, str]) -> str:
     return "{" + ", ".join(f"{p.quoted(k)}: {p.quoted(v)}" for k, v in fields.items()) + "}"
 
 
-def stage_query(layouts: Sequence[Layout]) -> str:
-    """SQL of the staged rows of files of one header."""
-    return STAGE_QUERIES[layouts[0].kind](rows_of(layouts))
+def stage_query(layouts: Sequence[Layout], time: Clock = p.timestamp) -> str:
+    """SQL of the staged rows of files of one header; ``time`` reads their dates."""
+    return STAGE_QUERIES[layouts[0].kind](rows_of(layouts), time)
 
 
 def write_stage(
@@ -129,11 +127,16 @@ def write_stage(
             f"COPY ({query}) TO {p.quoted(str(out))} (FORMAT parquet, COMPRESSION snappy)"
         )
     except duckdb.InvalidInputException as error:
-        first = str(error).splitlines()[0]
-        raise RecordsError(
-            f"{path} cannot be read ({first}); it may have been cut off: download it again."
-        ) from error
+        raise cannot_read(path, error) from error
     return take_unreadable(connection)
+
+
+def cannot_read(path: Path, error: duckdb.Error) -> RecordsError:
+    """What the parser says, in one line, and what to do."""
+    first = str(error).splitlines()[0]
+    return RecordsError(
+        f"{path} cannot be read ({first}); it may have been cut off: download it again."
+    )
 
 
 def take_unreadable(connection: duckdb.DuckDBPyConnection) -> list[Unreadable]:
@@ -171,15 +174,15 @@ def staged(columns: Mapping[str, str], source: str) -> str:
     return f"SELECT *, {keys} FROM (\nSELECT {chosen}\nFROM ({source}) AS raw)"
 
 
-def stage_sr311(source: str) -> str:
+def stage_sr311(source: str, time: Clock = p.timestamp) -> str:
     """311 rows. Rows of agencies without a domain keep only what is needed to count them."""
     agencies = ", ".join(p.quoted(agency) for agency in IN_SCOPE_AGENCIES)
     inner = f"""
 SELECT {p.trimmed("unique_key")} AS raw_key, created_date, complaint_type, descriptor,
   resolution_description, status, bbl AS raw_bbl, incident_zip,
   upper(trim(agency)) AS office, upper(trim(agency)) IN ({agencies}) AS in_scope,
-  {p.timestamp("created_date")} AS created, {p.timestamp("closed_date")} AS closed,
-  {p.timestamp("resolution_action_updated_date")} AS updated,
+  {time("created_date")} AS created, {time("closed_date")} AS closed,
+  {time("resolution_action_updated_date")} AS updated,
   {p.borough_digit("borough")} AS borough_number, {p.board_311("community_board")} AS board,
   {p.zip_code("incident_zip")} AS zip_number, {p.whole_number("bbl")} AS lot,
   {p.spelled("incident_address")} AS street, TRY_CAST(longitude AS DOUBLE) AS x,
@@ -217,11 +220,11 @@ FROM ({source})"""
     return staged(columns, inner)
 
 
-def stage_dob(source: str) -> str:
+def stage_dob(source: str, time: Clock = p.timestamp) -> str:
     """DOB complaints: text dates without a time of day, BIN and address, no coordinates."""
     inner = f"""
-SELECT *, {p.timestamp("date_entered")} AS entered, {p.timestamp("disposition_date")} AS disposed,
-  {p.timestamp("inspection_date")} AS inspected, {p.timestamp("dobrundate")} AS run,
+SELECT *, {time("date_entered")} AS entered, {time("disposition_date")} AS disposed,
+  {time("inspection_date")} AS inspected, {time("dobrundate")} AS run,
   TRY_CAST(trim(complaint_number)[1] AS INTEGER) AS digit, {p.whole_number("bin")} AS number,
   {p.spelled("concat_ws(' ', trim(house_number), trim(house_street))")} AS street
 FROM ({source})"""
@@ -248,10 +251,10 @@ FROM ({source})"""
     return staged(columns, inner)
 
 
-def stage_boiler(source: str) -> str:
+def stage_boiler(source: str, time: Clock = p.timestamp) -> str:
     """Boiler filings: one row a boiler-year; late fees and defects are outcomes, not features."""
     inner = f"""
-SELECT *, {p.timestamp("inspection_date")} AS inspected, {p.whole_number("bin_number")} AS number
+SELECT *, {time("inspection_date")} AS inspected, {p.whole_number("bin_number")} AS number
 FROM ({source})"""
 
     def is_charged(column: str) -> str:
@@ -284,13 +287,13 @@ FROM ({source})"""
     return staged(columns, inner)
 
 
-def stage_hpd_problems(source: str) -> str:
+def stage_hpd_problems(source: str, time: Clock = p.timestamp) -> str:
     """HPD problems: one row a problem, as 311 has one request a problem; a call may have several.
 
     The detail is the heat code where there is one (NO HEAT …).
     """
     inner = f"""
-SELECT *, {p.timestamp("received_date")} AS received, {p.timestamp("problem_status_date")} AS dated,
+SELECT *, {time("received_date")} AS received, {time("problem_status_date")} AS dated,
   {p.borough_digit("borough")} AS digit, upper(trim(major_category)) AS major,
   {p.whole_number("bbl")} AS lot, {p.whole_number("bin")} AS number,
   {p.spelled("concat_ws(' ', trim(house_number), trim(street_name))")} AS street

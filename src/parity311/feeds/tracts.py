@@ -45,7 +45,7 @@ def read_tract_figures(layouts: Sequence[Layout]) -> TractFigures:
     """Read the ACS figures of files of one kind: Census answers, a merged table, a raw table."""
     kind = layouts[0].kind
     if kind == "acs_answer":
-        answers = [_read_answer(layout.path) for layout in layouts]
+        answers = [_read_answer(layout.text_path) for layout in layouts]
         geoid, values = figures_from_answers(answers)
         figures = TractFigures(geoid, values)
     elif kind == "tract_table":

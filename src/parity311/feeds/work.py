@@ -54,6 +54,8 @@ class ImportWork:
     options: ImportOptions
     report: Report
     city_map: CityMap | None = None
+    out: Path | None = None
+    """What the folder will be called."""
     unreadable: dict[str, list[Unreadable]] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
 

@@ -23,6 +23,10 @@ def frontier_command(
     sweep: Annotated[
         Path | None, typer.Option(help="Take the agents from the folder of an earlier sweep.")
     ] = None,
+    estimator: Annotated[
+        str,
+        typer.Option(help="How complaints become incidents; the first that works if empty."),
+    ] = "",
     sensitivity: Annotated[
         bool, typer.Option(help="Measure which assumption moves the frontier most.")
     ] = True,
@@ -42,6 +46,7 @@ def frontier_command(
         agent=agent,
         steps=steps,
         sweep=str(sweep) if sweep else "",
+        estimator=estimator,
         has_sensitivity=sensitivity,
         seed=seed,
     )
@@ -68,6 +73,9 @@ def _print(result: dict[str, Any]) -> None:
 
     points = result["points"]
     typer.echo(f"{result['domain']}, {result['setting']}, tested from {result['test_from']}")
+    typer.echo(f"incidents by {result['estimator']}")
+    for name, reason in result["failed_estimators"].items():
+        typer.echo(f"  not by {name}: {reason}")
     typer.echo(f"{result['n_best']} of {len(points)} preferences are beaten by nothing")
     say("hypervolume", result["hypervolume"])
     say("additive ε to cover every rule", result["additive_epsilon"], "number")

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from parity311.domains import all_domains
+from parity311.evaluation.titles import policy_title
+from parity311.lifecycle.findings import is_known, say_correction, say_headline, say_what_to_do
 
 
 def _number(value: float | dict[str, float] | None, digits: int = 3) -> str:
@@ -95,20 +97,33 @@ def print_comparison(result: dict[str, Any]) -> None:
     console = Console()
     for block in result["comparisons"]:
         scenario = f"{block['participation']} participation, {block['capacity']} capacity"
+        if block["is_real"]:
+            scenario = f"as recorded, incidents by {block['estimator']}"
         table = Table(title=f"{block['domain']} · {scenario}")
+        best = "ceiling" if block["policies"][0]["ceiling"] == "ceiling" else "best known"
         columns = {
             "policy": "policy",
             "reward": "reward",
             "recall": "recall",
             "precision": "precision",
             "coverage_gap": "gap",
-            "share_of_way": "way to ceiling",
+            "visits_per_complaint": "visits",
+            "share_of_way": f"way to {best}",
         }
+        if not is_known(block):
+            del columns["coverage_gap"]
         for heading in columns.values():
             table.add_column(heading, justify="left" if heading == "policy" else "right")
         for row in block["policies"]:
             cells = [_number(row[name]) for name in columns if name != "policy"]
-            table.add_row(row["policy"], *cells)
+            table.add_row(policy_title(row["policy"]), *cells)
         console.print(table)
+    for line in (
+        say_headline(result["comparisons"]),
+        say_what_to_do(result["comparisons"]),
+        say_correction(result["comparisons"]),
+    ):
+        if line:
+            console.print(line.replace("**", "").replace("`", ""), markup=False, highlight=False)
     console.print(f"run {result['run']}")
     console.print(f"Report: {result['report']}")

@@ -202,6 +202,12 @@ def chance_by_kind(
 
 def access_by_stratum(stratum: np.ndarray, gets_in: np.ndarray, prior: float = 100.0) -> np.ndarray:
     """Chance that a visit gets in, by stratum (6,), leaning on the city's where visits are few."""
+    if len(gets_in) == 0:
+        raise EstimationError(
+            "No visit on record tells how often inspectors get in (none came soon enough after a "
+            "call to tell a locked door from a problem that had ended); import records with "
+            "inspection times, or more months."
+        )
     overall = float(gets_in.mean())
     n = np.bincount(stratum, minlength=N_STRATA)
     inside = np.bincount(stratum, gets_in, minlength=N_STRATA)

@@ -21,6 +21,8 @@ OUTLIER_FACTOR = 5.0
 OUTLIER_EXCESS = 50
 MOSTLY_NULL = 0.5
 MAX_LISTED = 20
+MANY_AT_ONCE = 0.05
+"""Complaints closed as they came in, from which on closing times are said to be off."""
 LATE_DAYS = 365 * 5
 """A closing later than this is more likely a clerical one."""
 
@@ -68,6 +70,7 @@ def check_domain(records: Records, domain: str) -> dict[str, Any]:
 SELECT count(*) AS complaints, min(c.received_at) AS first, max(c.received_at) AS last,
   count(c.building_id) / count(*) AS share_with_building,
   count(*) FILTER (WHERE o.closed_at IS NOT NULL) / count(*) AS share_closed,
+  count(*) FILTER (WHERE o.closed_at = c.received_at) / count(*) AS share_closed_at_once,
   count(*) FILTER (WHERE o.disposition_class NOT IN ('pending', 'other')) / count(*)
     AS share_with_outcome,
   count(*) FILTER (WHERE c.incident_id <> c.complaint_id) AS linked_duplicates,
@@ -253,9 +256,29 @@ def _warnings(report: dict[str, Any]) -> list[str]:
         if domain["outlier_days"]:
             day = domain["outlier_days"][0]
             found.append(f"{name}: {day['complaints']} complaints on {day['day']} are unusual.")
+        if domain["share_closed_at_once"] > MANY_AT_ONCE:
+            found.append(
+                f"{name}: {domain['share_closed_at_once']:.0%} of complaints have no closing but "
+                "that of their receipt; how long they took is not known, and closing days come "
+                "out too short."
+            )
         if domain["share_without_incident"] > MOSTLY_NULL:
             found.append(
                 f"{name}: duplicates are not marked for {domain['share_without_incident']:.0%} of "
-                "complaints; reporting rates need them linked first."
+                "complaints, and no command links them: reporting rates cannot be told from those. "
+                "Import a source that marks them (in a map: duplicate or parent), or count "
+                "complaints as they are (--estimator raw)."
             )
+    return found + describe_notes(report["notes"])
+
+
+def describe_notes(notes: dict[str, Any]) -> list[str]:
+    """What the import decided about files that a reader should know, as sentences."""
+    found = [f"{entry['file']}: {entry['note']}." for entry in notes.get("dates", [])]
+    found += [f"{entry['file']}: {entry['note']}." for entry in notes.get("columns", [])]
+    for entry in notes.get("closed at the moment of receipt", []):
+        found.append(
+            f"{entry['file']}: {entry['at_once']:,} of {entry['closed']:,} closings are at the "
+            "very moment the complaint was received; when those were closed is not known."
+        )
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +46,8 @@ class Areas:
     """(n_edges, 2) pairs of indices of neighbouring areas, each pair once."""
     position: np.ndarray | None = None
     """(n_areas, 2) longitude and latitude in degrees, where known."""
+    median_income: np.ndarray | None = None
+    """(n_areas,) dollars; only the paper's proxy is linear in income rather than its logarithm."""
 
     @property
     def n_areas(self) -> int:
@@ -72,26 +75,36 @@ class Areas:
         (n_areas, n_covariates) with mean 0 and variance 1 over areas (household-weighted), and the
         number of covariates missing in each area.
         """
-        n_missing = np.zeros(self.n_areas, dtype=np.int64)
-        columns = []
-        weight = np.maximum(self.households, 1.0)
         for name in names:
             if name not in self.covariates:
                 raise InputError(
                     f"There is no covariate {name!r}; the areas have "
                     f"{', '.join(self.covariates) or 'none'}. Choose among those."
                 )
-            values = self.covariates[name]
-            known = np.isfinite(values)
-            n_missing += ~known
-            if not known.any():
-                continue
-            mean = np.average(values[known], weights=weight[known])
-            spread = np.sqrt(np.average((values[known] - mean) ** 2, weights=weight[known]))
-            if spread > 0:
-                columns.append(np.where(known, (values - mean) / spread, 0.0))
-        design = np.column_stack(columns) if columns else np.zeros((self.n_areas, 0))
-        return design, n_missing
+        return standardise([self.covariates[name] for name in names], self.households)
+
+
+def standardise(
+    columns: Sequence[np.ndarray], households: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Columns with mean 0 and variance 1 over households, and how many an area lacks.
+
+    A missing value becomes the mean; a column that does not vary is left out.
+    """
+    n_areas = len(households)
+    n_missing = np.zeros(n_areas, dtype=np.int64)
+    weight = np.maximum(households, 1.0)
+    kept = []
+    for values in columns:
+        known = np.isfinite(values)
+        n_missing += ~known
+        if not known.any():
+            continue
+        mean = np.average(values[known], weights=weight[known])
+        spread = np.sqrt(np.average((values[known] - mean) ** 2, weights=weight[known]))
+        if spread > 0:
+            kept.append(np.where(known, (values - mean) / spread, 0.0))
+    return np.column_stack(kept) if kept else np.zeros((n_areas, 0)), n_missing
 
 
 def areas_from_records(records: Records) -> Areas:
@@ -113,6 +126,7 @@ def areas_from_tracts(table: pa.Table) -> Areas:
         covariates=covariates,
         edges=edges_from_neighbours(geoid, table["neighbours"].to_pylist()),
         position=np.column_stack([_floats(table["longitude"]), _floats(table["latitude"])]),
+        median_income=np.where(income > 0, income, np.nan),
     )
 
 

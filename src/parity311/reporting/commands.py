@@ -23,7 +23,7 @@ OwnAreas = Annotated[
 ]
 Inspections = Annotated[
     Path | None,
-    typer.Option(help="CSV of random inspections: area, n_found, n_reported. Settles lifetimes."),
+    typer.Option(help="CSV of random inspections: area, n_found, n_reported. Narrows lifetimes."),
 ]
 Domain = Annotated[str, typer.Option(help="Domain of the records.")]
 LifetimeText = Annotated[

@@ -24,6 +24,8 @@ class Estimator:
     meaning: str
     compute: Callable[[ReportTable, Areas, Settings], Estimate]
     uses_lifetime: bool = False
+    is_comparison_only: bool = False
+    """Never a default and nothing to fall back to: shown beside others, for what it gets wrong."""
 
 
 LISTED = (
@@ -52,6 +54,7 @@ LISTED = (
         "as_published",
         "the paper's 1 - D/C, its proxy and its clip; inverted, for comparison only",
         as_published,
+        is_comparison_only=True,
     ),
     Estimator("raw", "complaints counted as they are", raw),
 )

@@ -29,6 +29,7 @@ from parity311.reporting.table import (
     count_windows,
     group_patterns,
 )
+from parity311.reporting.weekly import count_weekly
 
 REQUIRED = ("incident_id", "reported_at", "area")
 TIMES = ("reported_at", "ended_at", "opened_at")
@@ -261,6 +262,13 @@ def reports_from_own(
         date_to=date_to,
         window_days=window_days,
         left_out={reason: n for reason, n in left_out.items() if n},
+        weekly=count_weekly(
+            area_of_row[rows][in_dates],
+            (day - start)[in_dates],
+            incident[in_dates],
+            n_areas=len(names),
+            n_days=(date_to - date_from).days,
+        ),
     )
     if given_areas is None:
         return table, _areas_of(own.covariates, names, area_of_row)

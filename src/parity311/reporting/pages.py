@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -210,7 +211,12 @@ def _estimate_report(
     )
 
 
-def write_comparison(run: RunWriter, rows: list[dict[str, Any]], strata: tuple[str, ...]) -> None:
+def write_comparison(
+    run: RunWriter,
+    rows: list[dict[str, Any]],
+    strata: tuple[str, ...],
+    notes: Sequence[str] = (),
+) -> None:
     """Write every estimator's share by stratum and one picture of them side by side."""
     flat = [
         {"estimator": row["estimator"], **part}
@@ -244,6 +250,7 @@ def write_comparison(run: RunWriter, rows: list[dict[str, Any]], strata: tuple[s
             title="Estimators side by side",
             summary=(
                 "The same reports, read by every estimator; what differs is what each assumes.",
+                *notes,
             ),
             sections=(
                 Section(

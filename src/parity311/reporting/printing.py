@@ -66,6 +66,8 @@ def print_comparison(result: dict[str, Any]) -> None:
     for row in result["estimators"]:
         if row["strata"] is None:
             console.print(f"{row['estimator']}: {row['reason']}")
+    for note in result["notes"]:
+        console.print(note)
     most, least = result["largest_ratio"], result["smallest_ratio"]
     if most and least:
         console.print(

@@ -11,6 +11,7 @@ from parity311.errors import EstimationError, InputError
 from parity311.records.store import Records
 from parity311.reporting.areas import Areas
 from parity311.reporting.continuing import find_continuing
+from parity311.reporting.weekly import WeeklyReports, weekly_from_records
 
 WINDOW_DAYS = 28
 """The paper's rolling window: four weeks."""
@@ -28,6 +29,8 @@ OTHER_PATTERN = "other"
 MIN_PATTERN_INCIDENTS = 100
 """Levels of a pattern with fewer incidents are put together: too few to tell their rate."""
 
+MANY_UNMARKED = 0.1
+"""Share of cases without a mark of duplicates from which on estimates say so."""
 SIZE_QUERY = (
     "CASE WHEN b.units IS NULL THEN 'unknown' WHEN b.units < 10 THEN 'under 10' "
     "WHEN b.units < 50 THEN '10 to 49' ELSE '50 and more' END"
@@ -72,11 +75,21 @@ class ReportTable:
     """Rows of the source that are not used, by reason."""
     notes: tuple[str, ...] = ()
     """What was decided about the rows, in words."""
+    is_unmarked: np.ndarray | None = None
+    """(n_incidents,) whether the source does not say if there were duplicates; None: it always
+    does."""
+    weekly: WeeklyReports | None = None
+    """Reports by area and week with the paper's duplicates; only `as_published` reads them."""
 
     @property
     def n_incidents(self) -> int:
         """Number of reported incidents."""
         return len(self.area)
+
+    @property
+    def n_unmarked(self) -> int:
+        """Incidents of which the source does not say whether they were reported again."""
+        return 0 if self.is_unmarked is None else int(self.is_unmarked.sum())
 
     @property
     def n_areas(self) -> int:
@@ -129,6 +142,7 @@ class ReportTable:
             called_until_days=self.called_until_days[rows],
             pattern=self.pattern[rows],
             weight=self.weight[rows],
+            is_unmarked=None if self.is_unmarked is None else self.is_unmarked[rows],
         )
 
 
@@ -214,7 +228,20 @@ def reports_from_records(
         date_to=date_to,
         window_days=window_days,
         left_out={reason: n for reason, n in left_out.items() if n},
-        notes=notes,
+        notes=(*notes, *_unmarked_note(column("is_unmarked").astype(bool))),
+        is_unmarked=column("is_unmarked").astype(bool),
+        weekly=weekly_from_records(records, domain, areas, date_from, date_to),
+    )
+
+
+def _unmarked_note(is_unmarked: np.ndarray) -> tuple[str, ...]:
+    """What is to be said where the source does not mark the duplicates of many incidents."""
+    share = is_unmarked.mean() if len(is_unmarked) else 0.0
+    if share <= MANY_UNMARKED:
+        return ()
+    return (
+        f"Duplicates are not marked for {share:.0%} of the cases, which count as reported once: "
+        "rates and shares reported come out too low as far as those were reported again.",
     )
 
 
@@ -243,13 +270,14 @@ WITH r AS (
   SELECT incident, min(heard) AS opens, arg_min(tract, heard) AS tract, {pattern} AS pattern,
     GREATEST(min(heard), LEAST(min(ended), TIMESTAMP '{date_to}',
       min(heard) + INTERVAL {int(max_exposure_days * 86400)} SECOND)) AS closes,
-    min(called) AS called, arg_min(CASE
+    bool_and(incident_id IS NULL) AS is_unmarked, min(called) AS called, arg_min(CASE
       WHEN first_visit_at IS NOT NULL THEN date_trunc('day', first_visit_at)
       WHEN disposition_class IN ('other', 'referral') THEN heard ELSE TIMESTAMP '{date_to}' END,
       heard) AS called_until
   FROM r GROUP BY incident HAVING min(heard) >= TIMESTAMP '{date_from}'
 )
 SELECT i.incident, any_value(i.tract) AS tract, any_value(i.pattern) AS pattern,
+  any_value(i.is_unmarked) AS is_unmarked,
   epoch(any_value(i.opens) - TIMESTAMP '{date_from}') / 86400.0 AS first_report_day,
   epoch(any_value(i.closes) - any_value(i.opens)) / 86400.0 AS exposure_days,
   count(*) FILTER (WHERE r.heard <= i.closes) - 1 AS n_further,

@@ -30,6 +30,8 @@ from parity311.reporting.table import WINDOW_DAYS, ReportTable, reports_from_rec
 from parity311.runs.store import start_run
 
 DEFAULT = "exposure_rate"
+CORRECTED = ("exposure_rate", "exposure_rate_even", "zero_truncated", "geometric", "acs_proxy")
+"""Estimators that claim what a lower bound should lie below."""
 
 
 @dataclass(frozen=True)
@@ -201,9 +203,10 @@ def run_compare(config: EstimateConfig, runs: Path) -> dict[str, Any]:
         for name in ESTIMATORS:
             with run.stage(name):
                 rows += _compare_one(name, config, source, strata, lifetime)
-        result = {"estimators": rows, "compared_with": DEFAULT, **_distance(rows)}
+        notes = _explain_bound(rows)
+        result = {"estimators": rows, "compared_with": DEFAULT, "notes": notes, **_distance(rows)}
         run.add_metrics(result)
-        pages.write_comparison(run, rows, strata.names)
+        pages.write_comparison(run, rows, strata.names, notes)
     return {"run": run.id, "report": str(run.final_path / "report.html"), **result}
 
 
@@ -244,6 +247,27 @@ def _compare_one(
             "first_to_last": float(per[known][0] / per[known][-1]) if per[known][-1] else None,
             "low_share_at_parity": _low_share(per[known]),
         }
+    ]
+
+
+def _explain_bound(rows: list[dict[str, Any]]) -> list[str]:
+    """Why the lower bound lies above other estimates, where it does."""
+    totals = {
+        row["estimator"]: sum(part["estimated_incidents"] for part in row["strata"])
+        for row in rows
+        if row["strata"] is not None
+    }
+    bound = totals.pop("lower_bound", None)
+    above = [
+        name for name, total in totals.items() if bound is not None and name in CORRECTED
+        and total < bound
+    ]  # fmt: skip
+    if not above:
+        return []
+    return [
+        f"lower_bound lies above {', '.join(above)} and is no bound here: it takes every case for "
+        "an incident with the same chance to be reported again, and a problem that outlives its "
+        "case, or whose second report was not linked, counts as two that were reported once each."
     ]
 
 

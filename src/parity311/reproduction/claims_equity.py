@@ -8,6 +8,7 @@ import numpy as np
 
 from parity311.audit.assess import PRIMARY_TEST
 from parity311.evaluation.comparison_statistics import mean_samples
+from parity311.evaluation.metrics import price_note
 from parity311.reproduction import published as paper
 from parity311.reproduction import samples
 from parity311.reproduction.claims import Claim, Finding, percent
@@ -79,7 +80,7 @@ def _trend(facts: dict[str, Any], strata: str) -> dict[str, Any] | None:
 
 def gap_figure(scored: Any, name: str, resamples: Any) -> Measured:
     """Coverage gap of a policy with its interval, both between nothing and everything."""
-    return percent(resamples.figure(samples.gap(scored, name, resamples)), is_share=True)
+    return percent(samples.gap_figure(scored, name, resamples), is_share=True)
 
 
 def decide_parity(gap: Measured, today: float) -> Decision:
@@ -119,6 +120,9 @@ def _price(slug: str, agent: str):
             samples.throughput(scored, name, resamples) for name in (f"{agent}{PAID}", agent)
         )
         gap, today = (samples.gap(scored, name, resamples)[0] for name in (f"{agent}{PAID}", TODAY))
+        note = price_note(float(plain[0]) * resamples.episodes.shape[1])
+        if note:
+            return Finding(Measured(np.nan, words=note), untested(note))
         shown = percent(resamples.figure(1.0 - paid / plain))
         decision = decide_price(shown, gap, today)
         if gap > paper.TAU:

@@ -17,6 +17,7 @@ import numpy as np
 from jax.tree_util import Partial
 
 from parity311.agents.base import Agent, Rollout
+from parity311.agents.networks import split_each
 from parity311.errors import TrainingError
 from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, N_REWARDS, Policy
 from parity311.mdp.equity import EquityParams
@@ -44,7 +45,8 @@ class Carry(NamedTuple):
     observation: jax.Array
     """(agents, environments, n_features)"""
     keys: jax.Array
-    """(agents,) one stream of random numbers per agent: the same seed, the same stream"""
+    """(agents,) one stream of random numbers per agent: the same seed, the same stream, whoever
+    learns beside it"""
     n_updates: jax.Array
 
 
@@ -242,32 +244,46 @@ PRICE_SPREAD = 0.5
 agent that starts at zero never sees those under which it will work, and guesses there."""
 
 
-def draw_prices(key: jax.Array, equity: EquityParams, n_environments: int) -> jax.Array:
+def draw_prices(keys: jax.Array, equity: EquityParams, n_environments: int) -> jax.Array:
     """Prices to start from, (agents, environments, 6): centred, zero where equity has no weight."""
-    n_agents = equity.is_visible.shape[0]
-    shape = (n_agents, n_environments, N_KNOWN_STRATA)
-    drawn = PRICE_SPREAD * jax.random.normal(key, shape)
+    draw = partial(jax.random.normal, shape=(n_environments, N_KNOWN_STRATA))
+    drawn = PRICE_SPREAD * jax.vmap(draw)(keys)
     cap = equity.price_cap[:, None, None]
     centred = jnp.clip(drawn - drawn.mean(axis=-1, keepdims=True), -cap, cap)
     known = centred * equity.is_visible[:, None, None]
     return jnp.pad(known, ((0, 0), (0, 0), (0, 1)))
 
 
+class Streams(NamedTuple):
+    """Keys (agents,) of a training, each for one thing; numbers are folded into `updates` only."""
+
+    agent: jax.Array
+    resets: jax.Array
+    prices: jax.Array
+    updates: jax.Array
+
+
+def open_streams(seeds: jax.Array) -> Streams:
+    """Every agent's streams, from its own seed (agents,) alone."""
+    return Streams(*split_each(jax.vmap(jax.random.key)(seeds), len(Streams._fields)))
+
+
+def _fold_each(keys: jax.Array, number: jax.Array) -> jax.Array:
+    return jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, number)
+
+
 @partial(jax.jit, static_argnames=("harness", "agent", "n_environments"))
 def start(
     harness: Harness, agent: Agent, n_environments: int, world: World, seeds: jax.Array
 ) -> Carry:
-    n_agents = seeds.shape[0]
-    keys = jax.vmap(jax.random.key)(seeds)
-    folded = jax.vmap(lambda key: jax.random.fold_in(key, 2))(keys)
-    key_resets = jax.vmap(lambda key: jax.random.split(key, n_environments))(folded)
+    streams = open_streams(seeds)
+    resets = jax.vmap(lambda key: jax.random.split(key, n_environments))(streams.resets)
     start_one = jax.vmap(harness.reset, in_axes=(0, None, None, 0))
     start_all = jax.vmap(start_one, in_axes=(0, None, 0, 0))
-    prices = draw_prices(jax.random.fold_in(keys[0], 4), world.equity, n_environments)
-    running, observation = start_all(key_resets, world.params, world.equity, prices)
-    key_agent = jax.random.fold_in(keys[0], 1)
-    state = agent.init(key_agent, n_agents, n_environments, harness.n_features, harness.n_actions)
-    return Carry(state, running, observation, keys, jnp.int32(0))
+    prices = draw_prices(streams.prices, world.equity, n_environments)
+    running, observation = start_all(resets, world.params, world.equity, prices)
+    state = agent.init(streams.agent, n_environments, harness.n_features, harness.n_actions)
+    return Carry(state, running, observation, streams.updates, jnp.int32(0))
 
 
 @partial(jax.jit, static_argnames=("harness", "agent"), donate_argnames=("carry",))
@@ -278,10 +294,9 @@ def _run_block(
     carry = carry._replace(agent=agent.refresh(carry.agent))
 
     def body(carry: Carry, _: None) -> tuple[Carry, dict[str, jax.Array]]:
-        keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(carry.keys, 3 + carry.n_updates)
-        key_update = jax.random.fold_in(keys[0], 0)
-        carry, rollout = _collect(harness, agent, world, carry, keys)
-        state, figures = agent.update(key_update, carry.agent, rollout)
+        keys_collect, keys_update = split_each(_fold_each(carry.keys, carry.n_updates), 2)
+        carry, rollout = _collect(harness, agent, world, carry, keys_collect)
+        state, figures = agent.update(keys_update, carry.agent, rollout)
         figures = {"reward": rollout.reward.mean(axis=(0, 2)), **figures}
         return carry._replace(agent=state, n_updates=carry.n_updates + 1), figures
 
@@ -301,9 +316,9 @@ def _collect(
         now: tuple[Running, jax.Array], index: jax.Array
     ) -> tuple[tuple[Running, jax.Array], Rollout]:
         running, observation = now
-        step_keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, 1 + index)
+        step_keys = _fold_each(keys, index)
         split = jax.vmap(lambda key: jax.random.split(key, n_environments + 1))(step_keys)
-        action = agent.explore(split[0, 0], carry.agent, observation)
+        action = agent.explore(split[:, 0], carry.agent, observation)
         moved = step_all(split[:, 1:], world.params, world.equity, running, action)
         reward = jnp.einsum("aek,ak->ae", moved.reward, world.preferences)
         seen = Rollout(

@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from parity311.agents.base import Agent, Rollout
+from parity311.agents.networks import split_each
+from parity311.agents.replay import draw_places
 from parity311.errors import TrainingError
 from parity311.mdp.contract import N_REWARDS, N_STRATA
 from parity311.mdp.harness import Harness
@@ -57,7 +59,8 @@ class OfflineCarry(NamedTuple):
     """What a block hands to the next."""
 
     agent: Any
-    key: jax.Array
+    keys: jax.Array
+    """(agents,) one stream per agent"""
     n_updates: jax.Array
 
 
@@ -157,11 +160,9 @@ def _read(harness: Harness, decisions: Any) -> Log:
 
 @partial(jax.jit, static_argnames=("harness", "agent"))
 def _start(harness: Harness, agent: Agent, seeds: jax.Array) -> OfflineCarry:
-    key = jax.random.key(seeds[0])
-    state = agent.init(
-        jax.random.fold_in(key, 1), seeds.shape[0], 1, harness.n_features, harness.n_actions
-    )
-    return OfflineCarry(state, jax.random.fold_in(key, 2), jnp.int32(0))
+    keys_agent, keys_learn = split_each(jax.vmap(jax.random.key)(seeds), 2)
+    state = agent.init(keys_agent, 1, harness.n_features, harness.n_actions)
+    return OfflineCarry(state, keys_learn, jnp.int32(0))
 
 
 @partial(jax.jit, static_argnames=("agent", "batch_size"), donate_argnames=("carry",))
@@ -175,15 +176,15 @@ def _learn_block(
     learn = agent.learn
 
     def body(carry: OfflineCarry, _: None) -> tuple[OfflineCarry, dict[str, jax.Array]]:
-        key_rows, key_learn = jax.random.split(jax.random.fold_in(carry.key, carry.n_updates))
+        keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(carry.keys, carry.n_updates)
         if batch_size >= n_rows:
             places = jnp.arange(n_rows)
         else:
-            places = jax.random.randint(key_rows, (batch_size,), 0, n_rows)
+            places = draw_places(carry.n_updates, batch_size, n_rows)
         rollout = _replay(log, places, preferences, n_agents)
-        state, figures = learn(key_learn, carry.agent, rollout)
+        state, figures = learn(keys, carry.agent, rollout)
         figures = {"reward": rollout.reward.mean(axis=(0, 2)), **figures}
-        return OfflineCarry(state, carry.key, carry.n_updates + 1), figures
+        return OfflineCarry(state, carry.keys, carry.n_updates + 1), figures
 
     carry, figures = jax.lax.scan(body, carry, None, length=agent.refresh_every)
     return carry, {name: values.mean(axis=0) for name, values in figures.items()}

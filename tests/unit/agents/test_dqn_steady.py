@@ -25,8 +25,8 @@ def one_step(n_agents: int = 2) -> Rollout:
 def update(**settings: Any) -> tuple[Any, Any, Any]:
     small = {"hidden": (4,), "buffer_size": 10, "batch_size": 2, **settings}
     agent = make_agent("dqn", agent_config("dqn", small))
-    before = agent.init(jax.random.key(0), 2, 1, 3, 2)
-    after, _ = agent.update(jax.random.key(1), before, one_step())
+    before = agent.init(jax.random.split(jax.random.key(0), 2), 1, 3, 2)
+    after, _ = agent.update(jax.random.split(jax.random.key(1), 2), before, one_step())
     return agent, before, after
 
 

@@ -18,7 +18,7 @@ from parity311.evaluation.quality_report import report
 from parity311.evaluation.quality_settings import BARS, SETTINGS, VARIANTS
 
 N_EPISODES = 40
-SEEDS = (1, 2)
+SEEDS = (1, 2, 3, 4)
 GAINS = {"dqn": 9.0, "dqn_steady": 9.8, "plan": 9.7}
 """On today's rule, whose ceiling is 10 above it"""
 
@@ -29,11 +29,12 @@ def write_parts(
     gains: dict[str, float] | None = None,
     validation: dict[str, float] | None = None,
     ceiling: float = 10.0,
+    seeds: tuple[int, ...] = SEEDS,
 ) -> None:
-    """Parts of two cities in which every policy is the same constant above today's rule."""
+    """Parts of four cities in which every policy is the same constant above today's rule."""
     rng = np.random.default_rng(0)
     believed = validation or {}
-    for seed in SEEDS:
+    for seed in seeds:
         (folder / "params" / str(seed)).mkdir(parents=True, exist_ok=True)
         base = rng.normal(-100.0, 20.0, N_EPISODES)
 
@@ -77,6 +78,32 @@ def test_an_agent_below_the_bar_misses_it(tmp_path: Path) -> None:
     assert row["verdict"] == "missed"
 
 
+def test_an_agent_good_on_average_misses_it_where_cities_differ(tmp_path: Path) -> None:
+    """The broken twin of an interval that leaves the cities out: it would be a point wide here."""
+    for seed, gain in zip(SEEDS, (8.0, 10.4, 10.4, 10.4), strict=True):
+        write_parts(tmp_path, gains={name: gain for name in GAINS}, seeds=(seed,))
+    (row,) = report(tmp_path, ["snad"], SEEDS)["settings"]
+    share = row["share_of_way"]
+    # By hand: shares .80 1.04 1.04 1.04, mean .98, sd .12, t(3) = 3.182.
+    assert share["value"] == pytest.approx(0.98, abs=0.01)
+    assert share["lower"] == pytest.approx(0.98 - 3.182 * 0.12 / 2, abs=0.02)
+    assert row["verdict"] == "missed"
+
+
+def test_two_cities_give_no_interval_and_no_verdict(tmp_path: Path) -> None:
+    write_parts(tmp_path)
+    (row,) = report(tmp_path, ["snad"], SEEDS[:2])["settings"]
+    assert row["share_of_way"]["lower"] is None
+    assert row["verdict"] == "too few cities"
+
+
+def test_noise_does_not_make_the_best_rule_easier_to_reach() -> None:
+    record = {"today": {"value": -100.0}, "difference_to_best_rule": {"lower": -0.5, "upper": 0.1}}
+    assert BARS["best_rule"].judge(record) == "met"
+    noisy = record | {"difference_to_best_rule": {"lower": -5.0, "upper": 5.0}}
+    assert BARS["best_rule"].judge(noisy) == "missed"
+
+
 def test_the_agent_is_chosen_on_validation_not_on_what_is_scored(tmp_path: Path) -> None:
     write_parts(tmp_path, gains=GAINS | {"plan": 9.0}, validation={"plan": 99.0, "dqn": 999.0})
     (row,) = report(tmp_path, ["snad"], SEEDS)["settings"]
@@ -97,7 +124,7 @@ def test_a_city_with_a_missing_part_does_not_count(tmp_path: Path) -> None:
     write_parts(tmp_path)
     (tmp_path / "parts" / "snad-2-plan.json").unlink()
     (row,) = report(tmp_path, ["snad"], SEEDS)["settings"]
-    assert row["cities"] == [1]
+    assert row["cities"] == [1, 3, 4]
     with pytest.raises(InputError, match="no measured parts"):
         report(tmp_path, ["crane"], SEEDS)
 
@@ -142,6 +169,6 @@ def test_the_page_shows_every_setting_or_says_that_none_is_measured(tmp_path: Pa
     assert quality_block(kept) == NOT_MEASURED
     kept.write_text(json.dumps(report(tmp_path, ["snad"], SEEDS)))
     shown = quality_block(kept)
-    assert "| snad | at least 95% of the way" in shown
+    assert "| snad | 4 | at least 95% of the way" in shown
     assert "**met**" in shown
     assert "with the truth about what visits find" in shown

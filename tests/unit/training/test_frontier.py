@@ -38,7 +38,7 @@ def test_drawn_preferences_stay_between_the_corners() -> None:
 
     settings = boiler_settings()
     config = ConditionedConfig(corners=corners_of(settings))
-    drawn = np.asarray(draw_preferences(config, jax.random.key(0), (4000,)))
+    drawn = np.asarray(draw_preferences(config, jax.random.split(jax.random.key(0), 1), 4000))[0]
     np.testing.assert_allclose(drawn.sum(axis=1), 1.0, atol=1e-5)
     assert drawn[:, 2].max() <= settings[:, 2].max() + 1e-6
     rest = drawn[:, 1] / (1.0 - drawn[:, 2])
@@ -52,7 +52,7 @@ def test_drawn_preferences_stay_between_the_corners() -> None:
 def test_a_preference_folds_into_the_network() -> None:
     import jax
 
-    network = take_agent(init_network(jax.random.key(0), 1, (3 + 4, 8, 2 * 4)), 0)
+    network = take_agent(init_network(jax.random.split(jax.random.key(0), 1), (3 + 4, 8, 2 * 4)), 0)
     network["bias_1"] = jax.random.normal(jax.random.key(2), (8,))
     preference = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
     seen = jax.random.normal(jax.random.key(1), (3,))

@@ -65,6 +65,7 @@ def prepare_backtest(
     *,
     date_from: date | None = None,
     date_to: date | None = None,
+    estimator: str = "exposure_rate",
 ) -> Backtest:
     """Read the log and ask the policies what they would have done.
 
@@ -74,6 +75,8 @@ def prepare_backtest(
         A folder of records, or a Parquet file of logged decisions of the domain's process.
     policies
         Names of the domain's rules, and folders of saved policies; every rule if empty.
+    estimator
+        How complaints become incidents, for the process that rules and features read.
     """
     chosen = get_domain(domain)
     harness, preference = Harness(chosen), np.asarray(chosen.preference)
@@ -95,7 +98,7 @@ def prepare_backtest(
     records = open_records(source)
     last = date_to or last_known_day(records)
     first = date_from or max(records.window[0], last - timedelta(days=DAYS))
-    params = _estimate(harness, records, first)
+    params = _estimate(harness, records, first, estimator)
     agency = read_agency_log(harness, records, params, first, last, preference)
     found = [
         Candidate(
@@ -108,7 +111,7 @@ def prepare_backtest(
     return Backtest(harness, agency.logs, tuple(found), about, agency)
 
 
-def _estimate(harness: Harness, records: Records, date_to: date) -> Any:
+def _estimate(harness: Harness, records: Records, date_to: date, estimator: str) -> Any:
     """The process from what was known before the decisions."""
     from parity311.reporting.calibration import calibrate
 
@@ -119,7 +122,9 @@ def _estimate(harness: Harness, records: Records, date_to: date) -> Any:
             f"Decisions from {date_to} on leave {(date_to - date_from).days} days of records to "
             "make rules from; at least 180 are needed, choose a later --from."
         )
-    calibration = calibrate(records, slug, date_from=date_from, date_to=date_to)
+    calibration = calibrate(
+        records, slug, date_from=date_from, date_to=date_to, estimator=estimator
+    )
     return harness.domain.estimate(records, calibration, date_to)
 
 

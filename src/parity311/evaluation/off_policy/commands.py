@@ -40,6 +40,10 @@ def backtest_command(
     estimator: Annotated[
         str, typer.Option(help="Estimator that is printed; --json has all of them.")
     ] = "doubly_robust",
+    reporting_estimator: Annotated[
+        str,
+        typer.Option(help="How complaints become incidents, as `reporting estimate --estimator`."),
+    ] = "exposure_rate",
     as_json: Json = False,
 ) -> None:
     """Value policies on decisions that were already made; refuse where the log cannot say."""
@@ -48,6 +52,7 @@ def backtest_command(
     from parity311.evaluation.off_policy.estimate import ESTIMATORS, Options
 
     if estimator not in ESTIMATORS:
+        _point_to_reporting(estimator)
         raise unknown_name("estimator", estimator, ESTIMATORS)
     test = prepare_backtest(
         domain,
@@ -55,6 +60,7 @@ def backtest_command(
         policy or (),
         date_from=date_from.date() if date_from else None,
         date_to=date_to.date() if date_to else None,
+        estimator=reporting_estimator,
     )
     method = propensities or ("logged" if test.logs.has_propensities else "logistic")
     options = Options(propensities=method, support_min_count=support_min_count)
@@ -65,6 +71,18 @@ def backtest_command(
         typer.echo(to_json(result), nl=False)
     else:
         _print_backtest(result, estimator)
+
+
+def _point_to_reporting(given: str) -> None:
+    """Say where an estimator of incidents belongs: here --estimator values policies."""
+    from parity311.errors import InputError
+    from parity311.reporting.estimate import ALL_ESTIMATORS
+
+    if given in ALL_ESTIMATORS:
+        raise InputError(
+            f"--estimator {given} was given, which says how complaints become incidents; in a "
+            f"backtest write --reporting-estimator {given}."
+        )
 
 
 def _print_backtest(result: dict[str, Any], estimator: str) -> None:
