@@ -80,7 +80,7 @@ def _trend(facts: dict[str, Any], strata: str) -> dict[str, Any] | None:
 
 def gap_figure(scored: Any, name: str, resamples: Any) -> Measured:
     """Coverage gap of a policy with its interval, both between nothing and everything."""
-    return percent(samples.gap_figure(scored, name, resamples))
+    return percent(samples.gap_figure(scored, name, resamples), is_share=True)
 
 
 def decide_parity(gap: Measured, today: float) -> Decision:

@@ -24,6 +24,7 @@ from parity311.city.build import build_city
 from parity311.city.ensure import open_or_build
 from parity311.domains import all_domains, get_domain
 from parity311.errors import EstimationError, InputError
+from parity311.evaluation.metrics import interval_around
 from parity311.lifecycle.on_records import split_date
 from parity311.lifecycle.progress import Report as Progress
 from parity311.mdp.contract import STRATUM_NAMES
@@ -135,6 +136,17 @@ def prepare(
     return {"folder": str(folder), "jobs": len(jobs), "bytes": folder_bytes(where.learn)}
 
 
+def read_untested(where: Where, parts: Sequence[Part]) -> dict[str, str]:
+    """Parts that have too few cases on one side of their split, and why."""
+    found = {}
+    for part in parts:
+        for scenario in part.scenarios:
+            reason = read_facts_file(where.split(scenario, part.name)).get("reason")
+            if reason:
+                found[part.name] = reason
+    return found
+
+
 def _claim(folder: Path, about: dict[str, Any]) -> None:
     """Write what a folder is for; what was prepared for something else is left as it is."""
     path = folder / ABOUT
@@ -145,17 +157,6 @@ def _claim(folder: Path, about: dict[str, Any]) -> None:
                 f"{folder} was prepared with {found}, not with {about}; choose another folder."
             )
     _write_once(path, lambda: about)
-
-
-def read_untested(where: Where, parts: Sequence[Part]) -> dict[str, str]:
-    """Parts that have too few cases on one side of their split, and why."""
-    found = {}
-    for part in parts:
-        for scenario in part.scenarios:
-            reason = read_facts_file(where.split(scenario, part.name)).get("reason")
-            if reason:
-                found[part.name] = reason
-    return found
 
 
 def folder_bytes(folder: Path) -> int:
@@ -229,7 +230,7 @@ def prepare_part(where: Where, records: Records, scenario: str, part: Part) -> N
     down: nobody is scored on what was learned from. How a part was split is written last.
     """
     path = where.split(scenario, part.name)
-    if path.exists() and read_facts_file(path).get("split_version") == SPLIT_VERSION:
+    if has_split(path):
         return
     learned, scored = windows_of(records, part)
     split = {
@@ -250,6 +251,11 @@ def prepare_part(where: Where, records: Records, scenario: str, part: Part) -> N
         split |= {"n_learned": counts[0], "n_scored": counts[1]}
     path.unlink(missing_ok=True)
     _write_once(path, lambda: split)
+
+
+def has_split(path: Path) -> bool:
+    """Whether a part was split, and in a way that scores nobody on what was learned from."""
+    return path.exists() and read_facts_file(path).get("split_version") == SPLIT_VERSION
 
 
 def windows_of(records: Records, part: Part) -> tuple[Window, Window]:
@@ -403,18 +409,9 @@ def _low_against_high(made: Calibration) -> list[float]:
         )
         return low - high
 
-    value, drawn = float(contrast(made.denominators)), contrast(made.draws)
-    lower, upper = np.quantile(drawn, [0.025, 0.975])
-    return around(value, float(np.median(drawn)), float(lower), float(upper))
-
-
-def around(value: float, middle: float, lower: float, upper: float) -> list[float]:
-    """An estimate with the spread of its draws around it.
-
-    Draws of a rate in a denominator lie to one side of the estimate (Jensen's inequality), so their
-    quantiles can exclude it: their spread is about their own median.
-    """
-    return [value, value + lower - middle, value + upper - middle]
+    # Draws of a rate in a denominator lie to one side of the estimate (Jensen's inequality).
+    value = float(contrast(made.denominators))
+    return [value, *interval_around(value, contrast(made.draws))]
 
 
 def _write_once(path: Path, make: Callable[[], dict[str, Any]]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -14,7 +16,10 @@ from parity311.reproduction.claims import all_claims, judge, judge_all
 from parity311.reproduction.claims_attribution import BOARD, board_of
 from parity311.reproduction.claims_elevator import COLUMNS, POLICIES, rows_below, same_order
 from parity311.reproduction.claims_learning import champion_of
+from parity311.reproduction.page import write_page
+from parity311.reproduction.programme import describe_jobs
 from parity311.reproduction.verdicts import FAILS, FOLLOWS, HOLDS, UNTESTED, VERDICTS
+from parity311.runs.store import start_run
 
 
 def rows_for(effect: float) -> dict[str, dict[str, Any]]:
@@ -140,6 +145,19 @@ def test_gaps_lie_between_nothing_and_everything(better: dict[str, Any]) -> None
         if key.startswith("parity_") and row["interval"]:
             low, high = row["interval"]
             assert 0.0 <= low <= row["value"] <= high <= 1.0
+
+
+def test_the_page_says_which_programme_was_run(better: dict[str, Any], tmp_path: Path) -> None:
+    evidence = cast(Any, MadeUpEvidence(0.3))
+    with start_run(tmp_path, "reproduce", {"preset": "small"}) as run:
+        run.add_data("made-up", "0" * 64, is_synthetic=True, statement="Drawn at random.")
+        write_page(run, evidence, list(better.values()), describe_jobs(evidence))
+    page = " ".join(html.unescape((run.final_path / "report.html").read_text()).split())
+    assert "The programme that was run is ours, not the paper's" in page
+    assert "11 features (published 5); γ 0.95 (published 0.99)" in page
+    assert "scored under the truth on days they have not learned from" in page
+    assert "whole programme" not in page
+    assert "follow from another and are not counted again" in page
 
 
 def test_the_grid_rises_as_it_was_made_to(better: dict[str, Any]) -> None:

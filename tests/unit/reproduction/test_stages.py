@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -18,15 +19,27 @@ from parity311.domains import all_domains, boiler
 from parity311.errors import InputError, TrainingError
 from parity311.explain.estimators import EXPLAINERS, PAPER_EXPLAINERS
 from parity311.reproduction.boiler_table import N_BLOCKS, Confusion, count_confusion, figures
+from parity311.reproduction.claims import all_claims, judge
+from parity311.reproduction.evidence import Evidence
 from parity311.reproduction.jobs import Job, make_jobs, read_plan, write_plan
 from parity311.reproduction.page import INTRODUCTION
-from parity311.reproduction.prepare import N_TABLE_ROWS, _as_trained, around, windows_of
+from parity311.reproduction.prepare import (
+    N_TABLE_ROWS,
+    SPLIT_VERSION,
+    Where,
+    _as_trained,
+    _low_against_high,
+    has_split,
+    read_untested,
+    windows_of,
+)
 from parity311.reproduction.programme import describe_job
 from parity311.reproduction.protocols import EQUITY_DOMAINS, SCENARIOS, is_apart, parts_of
 from parity311.reproduction.published import DOMAINS_IN_APPENDIX, DQN_SETTINGS
 from parity311.reproduction.reproduce import ReproduceConfig
 from parity311.reproduction.train_stage import PARAMS, TRAINED, is_trained, run_stage
 from parity311.reproduction.trained_files import read_trained
+from parity311.reproduction.verdicts import UNTESTED
 from parity311.training.bare import write_params
 
 PLAIN = [0.5, 0.5, 0.0, 0.0]
@@ -166,10 +179,39 @@ def test_a_split_that_overlaps_is_refused() -> None:
         windows_of(cast(Any, FewDays()), part)
 
 
+def test_a_part_with_too_few_cases_is_not_trained_and_its_claims_say_why(tmp_path: Path) -> None:
+    where, part = Where(tmp_path), parts_of("snad")[0]
+    path = where.split("measured", "snad")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"split_version": SPLIT_VERSION, "reason": "12 cases of 'snad'"}))
+    assert has_split(path)
+    untested = read_untested(where, [part])
+    assert untested == {"snad": "12 cases of 'snad'"}
+    write_plan(where.learn, [], preset="small", seed=3, domains=["snad"], untested=untested)
+    evidence = Evidence(tmp_path, lambda *_: None)
+    assert evidence.domains == ()
+    claim = next(claim for claim in all_claims() if claim.key == "snad_rules_dqn")
+    row = judge(claim, evidence)
+    assert row["verdict"] == UNTESTED
+    assert "12 cases of 'snad'" in row["reason"]
+
+
+def test_a_split_of_the_first_format_is_made_again(tmp_path: Path) -> None:
+    """It may say: scored in the true process of all years."""
+    path = tmp_path / "split.json"
+    assert not has_split(path)
+    path.write_text('{"words": "all years", "train_to": "2025-01-01", "test_from": "2020-01-01"}')
+    assert not has_split(path)
+
+
 def test_draws_to_one_side_still_give_an_interval_around_the_estimate() -> None:
-    value, lower, upper = around(-0.507, -0.540, -0.549, -0.531)
+    """As 1 − D/C is inverted, draws of the incidents lie above the estimate of them."""
+    incidents = np.array([30.0, 30.0, 20.0, 40.0, 40.0, 0.0])
+    draws = incidents * np.random.default_rng(0).uniform(1.1, 1.2, (200, 1))
+    made = SimpleNamespace(complaints=np.full(6, 20.0), denominators=incidents, draws=draws)
+    value, lower, upper = _low_against_high(cast(Any, made))
+    assert value == pytest.approx(-0.5)
     assert lower < value < upper
-    assert upper - lower == pytest.approx(0.018)
 
 
 def test_every_job_says_how_it_differs_from_the_paper() -> None:
