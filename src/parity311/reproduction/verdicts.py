@@ -29,7 +29,7 @@ FOLLOWS = "follows from another"
 VERDICTS = (HOLDS, FAILS, UNTESTED, CONTRADICTS, FOLLOWS)
 ORDER_BAR = 0.75
 """Share of pairs in the published order from which an order is the same: half-way from chance (one
-half) to all of them; in Kendall's terms τ = 0.5 (our choice, made before looking)."""
+half) to all of them; in Kendall's terms τ = 0.5 (our choice, made with earlier results in view)."""
 
 RULES = {
     "sign": "holds where the whole 95 % interval of our difference lies on the claimed side of "
