@@ -63,15 +63,14 @@ def _print(result: dict[str, Any]) -> None:
         name = ", ".join(filter(None, (domain["domain"], domain["setting"], domain["policy"])))
         typer.echo(f"{name}: {domain['n_cases']:,.0f} cases")
         for row in domain["verdicts"]:
-            worst = f"; worst off: {row['worst_off']}" if row["worst_off"] else ""
+            who = "at the far end" if row["denominator"] == "dwellings" else "worst off"
+            worst = f"; {who}: {row['worst_off']}" if row["worst_off"] else ""
             typer.echo(
                 f"  {row['verdict']:<12} {row['strata']} per {row['denominator']}: "
                 f"{row['reason']}{worst}"
             )
         for name in domain["denominators_disagree"]:
-            typer.echo(
-                f"  The denominators disagree across {name}: see the page for what each asks."
-            )
+            typer.echo(f"  The denominators disagree across {name}: the page says what each asks.")
     for row in result["overrides"]:
         typer.echo(
             f"{row['domain']}, {row['counted']} by {row['strata']}: {row['verdict']}; "

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from parity311.audit.assess import DomainAudit, Verdict, trend_row
+from parity311.audit.assess import DomainAudit, Verdict, find_disagreements, trend_row
 from parity311.audit.cells import AuditInputs
 from parity311.audit.episodes import EpisodeAudit
 from parity311.audit.gap import FAIL
@@ -187,9 +187,9 @@ def _summary(
         if row["verdict"] == FAIL
     ]
     lines += [
-        f"{_title(audit)}: {said}"
-        for audit in audits
-        for said in say_disagreement(audit.verdicts, audit.denominators_disagree)
+        f"{_title(one)}{' in test episodes' if isinstance(one, EpisodeAudit) else ''}: {said}"
+        for one in (*audits, *episodes)
+        for said in say_disagreement(one.verdicts, find_disagreements(one.verdicts))
     ]
     lines += [
         f"{_title(v)}: {state_finding(v, spec)}" for v in primary if v.comparison.verdict != FAIL

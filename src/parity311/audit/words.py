@@ -67,7 +67,12 @@ SMALLEST_SHARE = 1e-4
 
 
 def name_denominator(verdict: Verdict) -> str:
-    """Say what a verdict is per: estimated incident, dwelling and so on."""
+    """Say what a verdict is per: estimated incident, dwelling and so on.
+
+    In test episodes incidents are those of the process, not estimated.
+    """
+    if verdict.policy != "recorded" and verdict.denominator == "incidents":
+        return "incident"
     return NOUNS.get(verdict.denominator, verdict.denominator)
 
 
@@ -155,18 +160,18 @@ def measure_words(comparison: Comparison) -> str:
 
 
 def measure_briefly(comparison: Comparison) -> str:
-    """The same in a few words, for a table."""
+    """The same in a few words, for lists and tables."""
     if not np.isfinite(comparison.gap.estimate):
         return comparison.reason
     if comparison.measure == "ratio":
         ratio = comparison.ratio
         if not np.isfinite(ratio.estimate):
             return "nobody was counted"
-        band = format_interval(ratio.lower, ratio.upper, "percent", 0)
-        return f"lowest ÷ highest {_percent(ratio.estimate)} ({band})"
+        ends = f"{_percent(ratio.lower)} to {_percent(ratio.upper)}"
+        return f"lowest rate {_percent(ratio.estimate)} of the highest, {ends}"
     gap = comparison.gap
     band = format_interval(gap.lower, gap.upper, "points", 1).removesuffix(POINTS_UNIT)
-    return f"gap {format_value(gap.estimate, 'points', 1)} ({band})"
+    return f"gap {format_value(gap.estimate, 'points', 1)}, {band}"
 
 
 def _percent(share: float) -> str:
@@ -188,12 +193,16 @@ def count_verdicts(verdicts: Sequence[Verdict]) -> str:
 
 def list_failures(verdicts: Sequence[Verdict]) -> str:
     """Every comparison of one thing that fails, in one sentence; empty where none does."""
-    parts = [
-        f"per {name_denominator(v)} across {name_groups(v)} "
-        f"({describe_size(v.comparison, v.denominator)})"
-        for v in verdicts
-        if v.comparison.verdict == FAIL
-    ]
+    failed = [v for v in verdicts if v.comparison.verdict == FAIL]
+    parts = []
+    for groups in dict.fromkeys(name_groups(v) for v in failed):
+        sizes = [
+            f"per {name_denominator(v)} ({measure_briefly(v.comparison)}; "
+            f"{name_worst_off(v.comparison, v.denominator)})"
+            for v in failed
+            if name_groups(v) == groups
+        ]
+        parts.append(f"across {groups} {', '.join(sizes)}")
     return f"**unequal beyond the limit** {'; '.join(parts)}." if parts else ""
 
 

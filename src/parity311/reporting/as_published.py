@@ -175,10 +175,15 @@ def as_published(table: ReportTable, areas: Areas, settings: Settings) -> Estima
     np.divide(mean, weight, out=share, where=weight > 0)
     counts = np.zeros((len(cells.area), table.n_windows))
     counts[np.arange(len(cells.area)), cells.window] = cells.n_reports
+    used = (
+        "No duplicate was observed in any tract-week: complaints stand as they are."
+        if rows.proxy is None
+        else f"Moment estimator used in {rows.use_moment.mean():.0%} of tract-windows."
+    )
     return estimate_from_factors(
         "as_published",
         "The paper's 1 - D/C with its proxy and clip: inverted, it calls areas that report more "
-        f"needier. Moment estimator used in {rows.use_moment.mean():.0%} of tract-windows.",
+        f"needier. {used}",
         table,
         areas,
         counts=counts,

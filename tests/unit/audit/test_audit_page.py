@@ -98,6 +98,17 @@ class TestDenominatorsThatDisagree:
         assert sentence.startswith("The denominators disagree across income quintiles: unequal")
         assert "cannot be told per estimated incident" in sentence
 
+    def test_it_is_on_the_first_screen(self, audited: tuple[Path, dict]) -> None:
+        lines = [line for line in report_of(audited)["summary"] if "denominators disagree" in line]
+        _, result = audited
+        named = {(d["policy"], name) for d in result["domains"] for name in
+                 d["denominators_disagree"]}  # fmt: skip
+        by_policy: dict[str, set[str]] = {}
+        for row in result["policies"]:
+            by_policy.setdefault(row["policy"], set()).add(row["verdict"])
+        named |= {(name, "income5") for name, said in by_policy.items() if len(said) > 1}
+        assert len(lines) == len(named)
+
     def test_agreement_is_not(self) -> None:
         audit = assess_domain(make_inputs(0, n_tracts=20), SPEC)
         assert {v.comparison.verdict for v in audit.verdicts} == {"INSUFFICIENT"}
@@ -124,7 +135,7 @@ class TestSmallNumbers:
     def test_a_rare_rate_is_judged_and_said_by_its_ratio(self) -> None:
         found = compare_strata(drawn([2e-6, 3e-6, 2e-5], [1e-7] * 3), LABELS, SPEC)
         assert found.verdict == "FAIL"
-        assert measure_briefly(found).startswith("lowest ÷ highest 10\u202f% (")
+        assert measure_briefly(found).startswith("lowest rate 10\u202f% of the highest, ")
 
 
 @pytest.fixture(scope="module")
@@ -157,9 +168,14 @@ class TestTheFirstScreen:
         assert len({row["denominator"] for row in failed}) >= 3
         for row in failed:
             title = "Heat, here" if row["policy"] == "recorded" else f"Heat, here, {row['policy']}"
-            words = f"per {NOUNS[row['denominator']]} across {GROUPS[row['strata']]}"
-            lines = [line for line in summary if line.startswith(f"{title}")]
-            assert any("unequal beyond the limit" in line and words in line for line in lines)
+            is_played = row["policy"] != "recorded" and row["denominator"] == "incidents"
+            noun = "incident" if is_played else NOUNS[row["denominator"]]
+            (line,) = [
+                line
+                for line in summary
+                if line.startswith((f"{title}: **unequal", f"{title} in test episodes: **unequal"))
+            ]
+            assert f"per {noun} (" in line.split(f"across {GROUPS[row['strata']]}")[1]
         assert summary[0].startswith(f"**{len(failed)} of {len(rows)} comparisons")
 
     def test_it_comes_before_what_cannot_be_told(self, audited: tuple[Path, dict]) -> None:

@@ -128,6 +128,7 @@ def test_without_any_duplicate_complaints_stand_as_they_are() -> None:
     found = run(table_with([[10.0] * 4, [20.0] * 4], [[0.0] * 4] * 2, 28), named(2, [3e4, 9e4]))
     np.testing.assert_allclose(found.incidents[:, 0], [40.0, 80.0])
     np.testing.assert_allclose(found.reported_share, 1.0)
+    assert "No duplicate was observed" in found.assumption
 
 
 def test_a_table_without_weeks_is_refused() -> None:
