@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import shlex
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -29,12 +28,13 @@ from parity311.records.schema import FORMAT_VERSION, TABLES
 from parity311.records.validate import validate_file, validate_table
 from parity311.storage.folders import Kind, describe_folder, recover_for_reading, writing_folder
 from parity311.storage.hashes import describe_file, is_of_size, is_seal_broken, is_unchanged, seal
+from parity311.storage.scratch import scratch_folder
 
 MANIFEST = "manifest.json"
 OTHER_FILES = ("truth/parameters.json",)
 """Files of a records folder that hold no rows."""
 QUERY_MEMORY_BYTES = 4 << 30
-"""What a query may hold in memory before it spills to the system's temporary folder."""
+"""What a query may hold in memory before it spills to a folder of this process."""
 
 
 def writing_records(
@@ -280,7 +280,7 @@ class Records:
         connection.execute("SET preserve_insertion_order = true")
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         connection.execute(f"SET memory_limit = '{min(QUERY_MEMORY_BYTES, physical * 3 // 4)}B'")
-        spill = str(Path(tempfile.gettempdir()) / "parity311-spill").replace("'", "''")
+        spill = str(scratch_folder() / "spill").replace("'", "''")
         connection.execute(f"SET temp_directory = '{spill}'")
         for name, table in TABLES.items():
             pattern = f"{name}/*.parquet" if table.by_domain else f"{name}.parquet"
