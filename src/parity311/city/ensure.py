@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from parity311.errors import BusyError, RecordsError
@@ -16,10 +17,10 @@ def open_or_build(folder: Path, build: Callable[[], object]) -> Records:
     While another process writes it, this one waits and says so, then uses what the other wrote.
     """
     while True:
-        try:
+        with suppress(RecordsError):
             return open_records(folder)
-        except RecordsError:
-            try:
-                build()
-            except BusyError:
-                wait_for_writer(folder)
+        try:
+            build()
+            return open_records(folder)
+        except BusyError:
+            wait_for_writer(folder)

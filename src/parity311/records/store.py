@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shlex
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -30,12 +30,15 @@ from parity311.records.sql import Connection, Value, add_view, connect, literal,
 from parity311.records.validate import validate_file, validate_table
 from parity311.storage.folders import Kind, describe_folder, recover_for_reading, writing_folder
 from parity311.storage.hashes import describe_file, is_of_size, is_seal_broken, is_unchanged, seal
+from parity311.storage.scratch import scratch_folder
 
 MANIFEST = "manifest.json"
 OTHER_FILES = ("truth/parameters.json",)
 """Files of a records folder that hold no rows."""
+FILE_NAME = re.compile(r"([a-z][a-z0-9_]*/){0,2}[a-z][a-z0-9_]*\.parquet")
+"""What a manifest may name: tables, and domains below them; no other path."""
 QUERY_MEMORY_BYTES = 4 << 30
-"""What a query may hold in memory before it spills to the system's temporary folder."""
+"""What a query may hold in memory before it spills to a folder of this process."""
 
 
 def writing_records(
@@ -51,7 +54,7 @@ def _stranger_to(kind: str) -> Callable[[Path], str | None]:
     def stranger(folder: Path) -> str | None:
         try:
             manifest = _parse_manifest(folder / MANIFEST)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             is_damaged = (folder / MANIFEST).exists()
             return f"a damaged {MANIFEST}" if is_damaged else describe_folder(folder)
         if manifest["kind"] != kind:
@@ -139,7 +142,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         )
     try:
         manifest = _parse_manifest(path)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else str(error)
         raise RecordsError(
             f"{path} cannot be read as a manifest ({reason}), so what {folder} held cannot be "
@@ -182,8 +185,8 @@ def _parse_manifest(path: Path) -> dict[str, Any]:
         raise ValueError(f"kind {manifest['kind']!r} is unknown")
     manifest["format_version"], manifest["fingerprint"].encode()
     for name, entry in manifest["files"].items():
-        if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise ValueError(f"{name!r} is no file of the folder")
+        if not FILE_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a table")
         entry["rows"], entry["sha256"]
     for name in ("date_from", "date_to"):
         date.fromisoformat(manifest[name])
@@ -284,21 +287,27 @@ class Records:
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         memory = f"{min(QUERY_MEMORY_BYTES, physical * 3 // 4)}B"
         connection.execute(f"SET memory_limit = {literal(memory)}")
-        spill = Path(tempfile.gettempdir()) / "parity311-spill"
-        connection.execute(f"SET temp_directory = {literal(spill)}")
-        views = {name: [path] for name, path in (others or {}).items()}
-        for path in self.folder.glob("reference/*.parquet"):
-            views[f"reference_{path.stem}"] = [path]
-        for name, table in TABLES.items():
-            pattern = f"{name}/*.parquet" if table.by_domain else f"{name}.parquet"
-            views[name] = sorted(self.folder.glob(pattern))
-        for name, paths in views.items():
-            for path in paths:
-                self.check_unchanged(path)
-            if paths:
-                add_view(connection, name, paths)
-        lock(connection, [path for paths in views.values() for path in paths])
+        connection.execute(f"SET temp_directory = {literal(scratch_folder() / 'spill')}")
+        views = {**self._views(), **{name: [path] for name, path in (others or {}).items()}}
+        paths = [path for found in views.values() for path in found]
+        for path in paths:
+            self.check_unchanged(path)
+        for name, found in views.items():
+            add_view(connection, name, found)
+        lock(connection, paths)
         return connection
+
+    def _views(self) -> dict[str, list[Path]]:
+        """Files that the manifest names, by the view they belong to."""
+        views: dict[str, list[Path]] = {}
+        for name in sorted(self.manifest["files"]):
+            *parents, file = name.split("/")
+            table = parents[0] if parents else file.removesuffix(".parquet")
+            if table in TABLES and len(parents) == TABLES[table].by_domain:
+                views.setdefault(table, []).append(self.folder / name)
+            elif parents == ["reference"]:
+                views[f"reference_{file.removesuffix('.parquet')}"] = [self.folder / name]
+        return views
 
     def sql(self, query: LiteralString, **parameters: Value) -> pa.Table:
         """Run SQL over the views tracts, buildings, complaints, outcomes, visits and reference_….

@@ -66,12 +66,21 @@ def writing_folder(out: Path, kind: Kind, *, overwrite: bool = False) -> Iterato
             _put_in_place(aside, place)
         except OSError as error:
             shutil.rmtree(aside, ignore_errors=True)
-            if str(error.filename or aside).startswith(str(aside)):
-                error.filename = str(out)
-            raise disk_error(error, out, kind.error) from error
+            raise _tell(error, aside, out, kind) from error
         except BaseException:
             shutil.rmtree(aside, ignore_errors=True)
             raise
+
+
+def _tell(error: OSError, aside: Path, out: Path, kind: Kind) -> Parity311Error:
+    """What the disk refused, by the name the user knows; a file read for it may be the cause."""
+    where = str(error.filename or aside)
+    if not where.startswith((str(aside), str(out))):
+        return kind.error(
+            f"Cannot use {where}: {error.strerror or error}; {out} was left as it was."
+        )
+    error.filename = str(out)
+    return disk_error(error, out, kind.error)
 
 
 def check_output(out: Path, kind: Kind, *, overwrite: bool = False) -> Path:

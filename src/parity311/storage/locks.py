@@ -103,7 +103,9 @@ def lock_path(out: Path) -> Path:
 
 def plain_place(out: Path) -> Path:
     """The same place by one name for all: links in its parents followed, its own name kept."""
-    return out.resolve() if out.name in ("", "..") else out.parent.resolve() / out.name
+    parent = out if out.name in ("", "..") else out.parent
+    place = Path(os.path.realpath(parent))  # unlike resolve, it ends where links go in a circle
+    return place if parent is out else place / out.name
 
 
 def _is_busy(lock: Path) -> bool:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.conftest import tiny_tables, write_folder
 
-from parity311.errors import BusyError, RecordsError
+from parity311.errors import BusyError, RecordsError, RunError
 from parity311.records.schema import TABLES
 from parity311.records.store import open_records, write_manifest, write_table, writing_records
 from parity311.records.truth import open_truth
@@ -326,6 +326,9 @@ def test_an_empty_folder_may_be_used(tmp_path: Path, kind: str) -> None:
         ("file", "is a file"),
         ("link", "is a link"),
         ("dangling", "is a link"),
+        ("circle", "is a link"),
+        ("circle/city", "Cannot write .*circle"),
+        ("file/city", "Cannot write .*file"),
     ],
 )
 def test_places_that_are_nobodys_output(
@@ -340,8 +343,9 @@ def test_places_that_are_nobodys_output(
     write_city(tmp_path / "city")
     Path("link").symlink_to(tmp_path / "city")
     Path("dangling").symlink_to(tmp_path / "nowhere")
+    Path("circle").symlink_to("circle")
     before = contents(tmp_path)
-    with pytest.raises(RecordsError, match=said) as caught:
+    with pytest.raises((RecordsError, RunError), match=said) as caught:
         put(Path(given).expanduser(), "city")
     assert "\n" not in str(caught.value)
     assert contents(tmp_path) == before

@@ -207,3 +207,26 @@ def test_a_folder_of_our_own_is_gone_on_with(tmp_path: Path) -> None:
     (tmp_path / "policy-0000").mkdir()
     (tmp_path / "notes.txt").write_text("mine")
     assert holds_own(tmp_path, FILES, "a training")
+
+
+SPILL = """
+import os, signal, sys
+from parity311.storage.scratch import scratch_folder
+(scratch_folder() / "spill").mkdir()
+print(scratch_folder(), flush=True)
+if sys.argv[1] == "dies":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_every_process_spills_into_its_own_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    first = in_another_process(SPILL, "ends").stdout.strip()
+    assert Path(first).parent == tmp_path
+    assert not Path(first).exists()
+    killed = in_another_process(SPILL, "dies").stdout.strip()
+    assert (Path(killed) / "spill").is_dir()
+    assert in_another_process(SPILL, "ends").stdout.strip() not in (first, killed)
+    assert list(tmp_path.iterdir()) == []
