@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -116,7 +115,7 @@ def write_audit(
         plain |= {"rules": rules, "as_published": published, "overrides": changed}
         (run.path / FIGURES_FILE).write_text(to_json(plain), encoding="utf-8")
         run.add_metrics(plain)
-    page = name_page(run.final_path, PAGE)
+        page = run.name_page(PAGE)
     return {"audit": run.id, "page": str(page), **plain}
 
 
@@ -144,12 +143,3 @@ def repeat_data(run: RunWriter, source: Run) -> None:
         details = dict(entry)
         name, fingerprint = details.pop("name"), details.pop("fingerprint")
         run.add_data(name, fingerprint, **details)
-
-
-def name_page(folder: Path, name: str) -> Path:
-    """Put the finished page beside itself under the name people look for."""
-    page = folder / name
-    aside = folder / f".{name}.partial"
-    aside.write_bytes((folder / "report.html").read_bytes())
-    os.replace(aside, page)
-    return page

@@ -6,6 +6,7 @@ error a user can cause is one line and exit code 2, without a traceback.
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from datetime import datetime
@@ -27,6 +28,7 @@ from parity311.feeds.commands import fetch_app, records_app
 from parity311.lifecycle.frontier_commands import frontier_command
 from parity311.reporting.commands import app as reporting_app
 from parity311.reproduction.commands import reproduce_command
+from parity311.storage.disk import disk_error
 
 app = typer.Typer(
     name="parity311",
@@ -82,7 +84,7 @@ def build_command(
     date_to: Annotated[
         datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Day after the last.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option(help="Replace the folder if it exists.")] = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace the synthetic city there.")] = False,
     as_json: Json = False,
 ) -> None:
     """Build a synthetic city: records an agency would have, and apart from them the truth."""
@@ -195,11 +197,21 @@ def report_command(
     typer.echo(str(render_report(open_run(run, runs).path)))
 
 
+REFUSALS = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
+)
+"""What a disk refuses wherever a command writes."""
+
+
 def main() -> None:
     """Entry point: run a command; print a user's error as one line and exit with 2."""
     try:
         app()
-    except Parity311Error as error:
+    except (Parity311Error, OSError) as error:
+        if isinstance(error, OSError):
+            if error.errno not in REFUSALS:
+                raise
+            error = disk_error(error, Path("the output"))
         message = " ".join(str(error).split())
         if "--json" in sys.argv:
             typer.echo(json.dumps({"error": message}))

@@ -15,12 +15,12 @@ from markupsafe import Markup
 from parity311.evaluation.compare import TODAY
 from parity311.evaluation.frontier_picture import draw_points
 from parity311.evaluation.frontier_sensitivity import NOTHING
-from parity311.runs.disk import write_bytes_through
 from parity311.runs.formats import format_interval, format_value
 from parity311.runs.pictures import Axis, Line, line_chart
 from parity311.runs.pictures.style import DARK, LIGHT, picture_css
 from parity311.runs.report import embed_svg
 from parity311.runs.store import RunWriter
+from parity311.storage.disk import write_bytes_through
 
 PAGE = "frontier.html"
 COLUMNS = (

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from parity311.audit.assess import assess_domains
-from parity311.audit.audit_run import name_page, repeat_data
+from parity311.audit.audit_run import repeat_data
 from parity311.audit.spec import AuditSpec
 from parity311.audit.stored import load_inputs
 from parity311.errors import InputError, RunError
@@ -127,7 +127,7 @@ def write_documents(
         plain["impact_table"] = impact
         (folder / "documents.json").write_text(to_json(plain), encoding="utf-8")
         run.set_report(_report(source, filled))
-    page = name_page(run.final_path, PAGE)
+        page = run.name_page(PAGE)
     final = run.final_path / FOLDER
     missing = _count_missing(filled)
     return {

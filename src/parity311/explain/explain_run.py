@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from parity311.audit.audit_run import name_page, repeat_data
+from parity311.audit.audit_run import repeat_data
 from parity311.errors import InputError, unknown_name
 from parity311.explain.estimators import (
     N_PERMUTATIONS,
@@ -277,7 +277,7 @@ def explain_run(
         run.set_report(write_page(run, explained, variants))
         (run.path / FIGURES_FILE).write_text(to_json(plain), encoding="utf-8")
         run.add_metrics(plain)
-    page = name_page(run.final_path, PAGE)
+        page = run.name_page(PAGE)
     return {"explanation": run.id, "run": source.id, "page": str(page), **plain}
 
 

@@ -21,7 +21,7 @@ records_app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
-Overwrite = Annotated[bool, typer.Option(help="Replace the folder if it exists.")]
+Overwrite = Annotated[bool, typer.Option(help="Replace the imported records there.")]
 Domains = Annotated[str | None, typer.Option(help="Comma-separated domains; all if not given.")]
 
 

@@ -47,7 +47,7 @@ from parity311.feeds.work import (
 from parity311.feeds.write import copy_sorted, write_buildings, write_domain
 from parity311.records.schema import TABLES
 from parity311.records.sql import files, literal, parquet
-from parity311.records.store import table_path, write_manifest, write_table, writing_folder
+from parity311.records.store import table_path, write_manifest, write_table, writing_records
 from parity311.records.validate import validate_file
 
 __all__ = ["ImportOptions", "import_records"]
@@ -72,7 +72,7 @@ def import_records(
             raise unknown_name("domain", domain, known_domains())
     groups = collect_inputs(paths, city_map)
     _check_inputs(groups)
-    with writing_folder(out, overwrite=options.overwrite) as aside:
+    with writing_records(out, "import", overwrite=options.overwrite) as aside:
         connection = open_work(aside / ".stage", options)
         work = ImportWork(connection, groups, aside, options, report or _no_report, city_map, out)
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from parity311.audit.of_records import add_records
 from parity311.audit.recorded import audit_inputs
 from parity311.audit.stored import store_inputs
 from parity311.city.build import build_city
+from parity311.city.ensure import open_or_build
 from parity311.city.presets import get_preset
 from parity311.domains import all_domains, get_domain
-from parity311.errors import InputError, RecordsError
+from parity311.errors import InputError
 from parity311.evaluation.compare import compare_policies
 from parity311.evaluation.rollout import Contender, Episodes
 from parity311.explain.explain_run import find_top_proxy
@@ -170,22 +172,20 @@ def ensure_city(
 ) -> Records:
     """Open the city of this configuration, building it first where it is not there or not whole."""
     folder = cities / f"{config.preset}-{config.seed}-{participation}-{capacity}"
-    try:
-        return open_records(folder)
-    except RecordsError:
-        build_city(
-            tuple(domain.process for domain in all_domains().values()),
-            preset=config.preset,
-            seed=config.seed,
-            participation=participation,
-            capacity=capacity,
-            out=folder,
-            overwrite=True,
-            progress=lambda stage, so_far, total: progress(
-                f"city ({participation}, {capacity}): {stage}", so_far, total
-            ),
-        )
-        return open_records(folder)
+    build = partial(
+        build_city,
+        tuple(domain.process for domain in all_domains().values()),
+        preset=config.preset,
+        seed=config.seed,
+        participation=participation,
+        capacity=capacity,
+        out=folder,
+        overwrite=True,
+        progress=lambda stage, so_far, total: progress(
+            f"city ({participation}, {capacity}): {stage}", so_far, total
+        ),
+    )
+    return open_or_build(folder, build)
 
 
 def take_domain(

@@ -20,8 +20,9 @@ from parity311.audit.assess import assess_domain, trend_row
 from parity311.audit.cells import read_inputs
 from parity311.audit.spec import AuditSpec
 from parity311.city.build import build_city
+from parity311.city.ensure import open_or_build
 from parity311.domains import all_domains, get_domain
-from parity311.errors import EstimationError, InputError, RecordsError
+from parity311.errors import EstimationError, InputError
 from parity311.lifecycle.on_records import split_date
 from parity311.lifecycle.progress import Report as Progress
 from parity311.mdp.contract import STRATUM_NAMES
@@ -38,11 +39,16 @@ from parity311.reproduction.protocols import (
     parts_of,
 )
 from parity311.reproduction.side_by_side import Call, run_calls
-from parity311.runs.strict_json import to_plain, write_json
+from parity311.runs.strict_json import to_json, to_plain
+from parity311.storage.aside import write_text_aside
+from parity311.storage.disk import telling_disk_errors
+from parity311.storage.folders import holds_own
 from parity311.training.bare import write_params
 
 LEARN, SCORE = "learn", "score"
 PARAMS, FACTS = "params", "facts"
+ABOUT = "reproduction.json"
+"""Says which city and seed a folder is for; written first."""
 N_TABLE_ROWS = 65_536
 """Filings an agent learns from, drawn from the table where it is longer: rows are drawn at random
 anyway, and what trains on another machine must fit into 64 MiB."""
@@ -93,6 +99,7 @@ def prepare(
 ) -> dict[str, Any]:
     """Write everything the other two stages need; what it is about."""
     where = Where(folder)
+    _claim(folder, {"preset": preset, "seed": seed})
     jobs = make_jobs(domains, preset, seed, budget)
     parts = [part for slug in domains for part in parts_of(slug)]
     scenarios = [name for name in SCENARIOS if any(name in part.scenarios for part in parts)]
@@ -122,6 +129,18 @@ def prepare(
     return {"folder": str(folder), "jobs": len(jobs), "bytes": folder_bytes(where.learn)}
 
 
+def _claim(folder: Path, about: dict[str, Any]) -> None:
+    """Write what a folder is for; what was prepared for something else is left as it is."""
+    path = folder / ABOUT
+    if holds_own(folder, (LEARN, SCORE, ABOUT), "a reproduction", InputError):
+        found = read_facts_file(path) if path.exists() else about
+        if found != about:
+            raise InputError(
+                f"{folder} was prepared with {found}, not with {about}; choose another folder."
+            )
+    _write_once(path, lambda: about)
+
+
 def folder_bytes(folder: Path) -> int:
     """Size of a folder's files."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -137,22 +156,19 @@ def ensure_city(cities: Path, preset: str, seed: int, scenario: str) -> str:
     """Build the city of a scenario over the paper's years where it is not there; its name."""
     participation, capacity = SCENARIOS[scenario]
     folder = city_folder(cities, preset, seed, scenario)
-    try:
-        records = open_records(folder)
-    except RecordsError:
-        build_city(
-            tuple(domain.process for domain in all_domains().values()),
-            preset=preset,
-            seed=seed,
-            participation=participation,
-            capacity=capacity,
-            date_from=TRAIN_FROM,
-            date_to=RECORDS_TO,
-            out=folder,
-            overwrite=True,
-        )
-        records = open_records(folder)
-    check_years(records)
+    build = partial(
+        build_city,
+        tuple(domain.process for domain in all_domains().values()),
+        preset=preset,
+        seed=seed,
+        participation=participation,
+        capacity=capacity,
+        date_from=TRAIN_FROM,
+        date_to=RECORDS_TO,
+        out=folder,
+        overwrite=True,
+    )
+    check_years(open_or_build(folder, build))
     return folder.name
 
 
@@ -339,10 +355,9 @@ def _low_against_high(made: Calibration) -> list[float]:
 
 def _write_once(path: Path, make: Callable[[], dict[str, Any]]) -> None:
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{path.name}.partial")
-        write_json(aside, make())
-        aside.replace(path)
+        content = to_json(make())
+        with telling_disk_errors(path):
+            write_text_aside(path, content)
 
 
 def read_facts_file(path: Path) -> dict[str, Any]:

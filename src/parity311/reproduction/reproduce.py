@@ -12,6 +12,7 @@ from parity311.domains import all_domains
 from parity311.errors import InputError, unknown_name
 from parity311.lifecycle.progress import Report as Progress
 from parity311.reproduction.jobs import BUDGETS
+from parity311.storage.locks import one_writer
 
 STAGES = ("prepare", "train", "report")
 
@@ -50,6 +51,20 @@ def run_stages(
     """Run these stages in order; what the last one found."""
     if config.preset not in BUDGETS:
         raise unknown_name("preset", config.preset, BUDGETS)
+    with one_writer(folder):
+        return _run_in_order(config, stages, folder, cities, runs, slice_s, n_workers, progress)
+
+
+def _run_in_order(
+    config: ReproduceConfig,
+    stages: Sequence[str],
+    folder: Path,
+    cities: Path,
+    runs: Path,
+    slice_s: float,
+    n_workers: int,
+    progress: Progress,
+) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for stage in stages:
         if stage == "prepare":

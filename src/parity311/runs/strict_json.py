@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from parity311.errors import RunError
-from parity311.runs.disk import write_bytes_through
+from parity311.storage.disk import write_bytes_through
 
 REASON_SUFFIX = "_reason"
 

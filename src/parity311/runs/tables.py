@@ -15,8 +15,8 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as parquet
 
 from parity311.errors import RunError
-from parity311.runs.disk import write_bytes_through
 from parity311.runs.strict_json import to_plain
+from parity311.storage.disk import write_bytes_through
 
 
 def write_table(folder: Path, name: str, arrow: pa.Table) -> None:

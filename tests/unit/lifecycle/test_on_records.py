@@ -21,6 +21,7 @@ from parity311.lifecycle.on_records import (
 )
 from parity311.lifecycle.whole_way import WholeWayConfig, run_whole_way
 from parity311.records.store import MANIFEST, Records, open_records
+from parity311.storage.hashes import seal
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_what_cannot_be_estimated_leaves_the_rest(records: Records) -> None:
 def test_a_synthetic_city_is_no_import(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "city", tiny_tables())
     manifest = json.loads((folder / MANIFEST).read_text())
-    (folder / MANIFEST).write_text(json.dumps({**manifest, "kind": "city"}))
+    (folder / MANIFEST).write_text(json.dumps(seal({**manifest, "kind": "city"})))
     config = WholeWayConfig(records=str(folder), domains=("heat",))
     with pytest.raises(InputError, match="is a synthetic city"):
         run_whole_way(config, runs=tmp_path, cities=tmp_path, progress=lambda *_: None)
