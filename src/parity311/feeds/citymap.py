@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 from zoneinfo import available_timezones
 
 import duckdb
@@ -25,6 +25,7 @@ from parity311.feeds.formats import Format, Layout
 from parity311.feeds.staging import Clock, rows_of, staged
 from parity311.feeds.tracts import SHARES, TractFigures
 from parity311.records.schema import CHANNELS, DISPOSITION_CLASSES, SEVERITIES
+from parity311.records.sql import connect, identifier, literal, literals
 
 COMPLAINT_FIELDS = (
     "key",
@@ -123,7 +124,7 @@ class CityMap:
             }
         )
 
-    def stage_query(self, layouts: Sequence[Layout], time: Clock = p.timestamp) -> str:
+    def stage_query(self, layouts: Sequence[Layout], time: Clock = p.timestamp) -> LiteralString:
         """SQL of the staged rows of files of one header; ``time`` reads dates of no own format."""
         source = rows_of(layouts)
         if self.date_format is not None:
@@ -131,7 +132,7 @@ class CityMap:
         inner = f"""
 SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM ({source})"""
         cases = " ".join(
-            f"WHEN {p.quoted(name.lower())} THEN {p.quoted(value)}"
+            f"WHEN {literal(name.lower())} THEN {literal(value)}"
             for name, value in self.channels.items()
         )
         channel = f"CASE lower(trim(channel)) {cases} ELSE 'UNKNOWN' END" if cases else "'UNKNOWN'"
@@ -164,38 +165,40 @@ SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM 
             name: given for name, given in self.complaints.items() if name not in layout.columns
         }
 
-    def _is_duplicate(self, found: Collection[str]) -> str:
+    def _is_duplicate(self, found: Collection[str]) -> LiteralString:
         """SQL: whether the source marks a row as a duplicate; null where it marks none at all.
 
         A row without a mark is an original only in a source that marks: elsewhere nobody knows.
         ``found`` are the fields that the file has.
         """
-        signs = []
+        signs: list[LiteralString] = []
         if "duplicate" in found:
-            values = ", ".join(p.quoted(value.lower()) for value in self.duplicate_values)
+            values = literals(value.lower() for value in self.duplicate_values)
             signs.append(f"coalesce(lower(trim(duplicate)) IN ({values}), false)")
         elif "parent" in found:
             signs.append(f"coalesce({p.trimmed('parent')} <> trim(key), false)")
         closings = [name for name, entry in self.outcomes.items() if entry["class"] == "duplicate"]
         if closings and "status" in found:
-            values = ", ".join(p.quoted(name.upper()) for name in closings)
+            values = literals(name.upper() for name in closings)
             signs.append(f"coalesce(upper(trim(status)) IN ({values}), false)")
         return " OR ".join(signs) or "NULL"
 
-    def _time(self, column: str) -> str:
+    def _time(self, column: LiteralString) -> LiteralString:
         """SQL of a date in the map's own format."""
         assert self.date_format is not None
-        read = f"try_strptime(trim({column}), {p.quoted(self.date_format)})"
+        read = f"try_strptime(trim({column}), {literal(self.date_format)})"
         if self.time_zone is not None and "%z" in self.date_format.lower():
-            return f"{read} AT TIME ZONE {p.quoted(self.time_zone)}"
+            return f"{read} AT TIME ZONE {literal(self.time_zone)}"
         return read
 
     def read_figures(self, layout: Layout) -> TractFigures:
         """The city's figures by tract."""
         numbers = [n for n in TRACT_FIELDS if n in self.tracts and n not in ("geoid", "district")]
-        chosen = ", ".join(f"coalesce(TRY_CAST({n} AS DOUBLE), 'nan') AS {n}" for n in numbers)
-        district = "trim(district)" if "district" in self.tracts else p.quoted(self.name)
-        with duckdb.connect() as connection:
+        chosen = ", ".join(
+            f"coalesce(TRY_CAST({n} AS DOUBLE), 'nan') AS {n}" for n in map(identifier, numbers)
+        )
+        district = "trim(district)" if "district" in self.tracts else literal(self.name)
+        with connect() as connection:
             table = connection.sql(
                 f"SELECT trim(geoid) AS geoid, {district} AS district, {chosen} "
                 f"FROM ({rows_of([layout])}) WHERE geoid IS NOT NULL ORDER BY 1"
@@ -308,7 +311,8 @@ def _check_clock(path: Path, date_format: Any, time_zone: Any) -> None:
     if date_format is None:
         return
     try:
-        duckdb.execute("SELECT try_strptime('', CAST(? AS VARCHAR))", [str(date_format)]).fetchall()
+        with connect() as connection:
+            connection.execute("SELECT try_strptime('', $1)", [str(date_format)]).fetchall()
     except duckdb.Error as error:
         raise InputError(
             f"[complaints] of {path} has date_format {date_format!r}, which cannot be read; write "

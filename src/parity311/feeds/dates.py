@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-
-import duckdb
+from typing import LiteralString
 
 from parity311.errors import InputError
 from parity311.feeds import parsing as p
+from parity311.records.sql import Connection, identifier, literal
 
 SAMPLE_ROWS = 20_000
 """Rows that are looked at first; the whole file only where they leave the order open."""
@@ -36,7 +36,7 @@ class DateReading:
     notes: tuple[str, ...] = ()
 
     @property
-    def timestamp(self) -> Callable[[str], str]:
+    def timestamp(self) -> Callable[[LiteralString], LiteralString]:
         """SQL of a date, by this reading."""
         return partial(p.timestamp, day_first=self.day_first, zone=self.zone)
 
@@ -60,11 +60,11 @@ class _Seen:
 
 
 def read_dates(
-    connection: duckdb.DuckDBPyConnection, name: str, kind: str, rows: str, zone: str | None
+    connection: Connection, name: str, kind: str, rows: LiteralString, zone: str | None
 ) -> DateReading:
     """Look at the dates of a file; ``rows`` is the SQL that reads it, ``zone`` the city's."""
     columns = DATE_COLUMNS[kind]
-    seen = _look(connection, columns, f"{rows} LIMIT {SAMPLE_ROWS}")
+    seen = _look(connection, columns, f"{rows} LIMIT {literal(SAMPLE_ROWS)}")
     if seen.is_open:
         seen = _look(connection, columns, rows)
     if seen.n_offsets and zone is None:
@@ -95,15 +95,16 @@ def read_dates(
     return DateReading(day_first, zone, tuple(notes))
 
 
-def _look(connection: duckdb.DuckDBPyConnection, columns: Sequence[str], rows: str) -> _Seen:
-    first, second = (f"TRY_CAST(split_part(text, '/', {k}) AS INTEGER)" for k in (1, 2))
-    texts = ", ".join(f"trim({p.name(column)})" for column in columns)
+def _look(connection: Connection, columns: Sequence[str], rows: LiteralString) -> _Seen:
+    first = "TRY_CAST(split_part(text, '/', 1) AS INTEGER)"
+    second = "TRY_CAST(split_part(text, '/', 2) AS INTEGER)"
+    texts = ", ".join(f"trim({identifier(column)})" for column in columns)
     found = connection.execute(f"""
 SELECT count(*) FILTER (first IS NOT NULL AND second IS NOT NULL),
   count(*) FILTER (first > 12 AND second <= 12), count(*) FILTER (second > 12 AND first <= 12),
   count(*) FILTER (has_offset), min(text) FILTER (second IS NOT NULL),
   min(text) FILTER (first > 12 AND second <= 12), min(text) FILTER (has_offset)
 FROM (SELECT text, {first} AS first, {second} AS second,
-    regexp_matches(text, '{p.OFFSET}') AS has_offset
+    regexp_matches(text, {literal(p.OFFSET)}) AS has_offset
   FROM (SELECT unnest([{texts}]) AS text FROM ({rows})))""").fetchall()[0]
     return _Seen(*found)

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import duckdb
 import pyarrow as pa
@@ -25,7 +25,7 @@ from parity311.feeds.coverage import measure_coverage
 from parity311.feeds.dates import DateReading, read_dates
 from parity311.feeds.inputs import InputGroup, collect_inputs
 from parity311.feeds.matching import find_repeats, match_sources
-from parity311.feeds.parsing import TIME_ZONE, quoted
+from parity311.feeds.parsing import TIME_ZONE
 from parity311.feeds.places import fill_tracts, locate_rows, read_places, read_tracts
 from parity311.feeds.reference import import_references
 from parity311.feeds.staging import (
@@ -42,10 +42,11 @@ from parity311.feeds.work import (
     ImportOptions,
     ImportWork,
     Report,
-    connect,
+    open_work,
 )
 from parity311.feeds.write import copy_sorted, write_buildings, write_domain
 from parity311.records.schema import TABLES
+from parity311.records.sql import files, literal, parquet
 from parity311.records.store import table_path, write_manifest, write_table, writing_records
 from parity311.records.validate import validate_file
 
@@ -72,7 +73,7 @@ def import_records(
     groups = collect_inputs(paths, city_map)
     _check_inputs(groups)
     with writing_records(out, "import", overwrite=options.overwrite) as aside:
-        connection = connect(aside / ".stage", options)
+        connection = open_work(aside / ".stage", options)
         work = ImportWork(connection, groups, aside, options, report or _no_report, city_map, out)
         try:
             for number, group in enumerate(groups):
@@ -162,7 +163,7 @@ def _import(work: ImportWork) -> dict[str, Any]:
 
 def _stage_all(work: ImportWork) -> None:
     """Stage every complaint file and make the view ``staged`` over all of them."""
-    parts = []
+    parts: list[LiteralString] = []
     groups = work.complaint_groups
     for number, group in enumerate(groups):
         work.report("reading", number, len(groups))
@@ -175,9 +176,9 @@ def _stage_all(work: ImportWork) -> None:
         first = group.layouts[0].path
         work.unreadable[group.name] = write_stage(work.connection, query, path, first)
         parts.append(
-            f"SELECT * EXCLUDE (file_row_number), {quoted(group.kind)} AS source, "
-            f"{number} AS file, file_row_number + 1 AS row "
-            f"FROM read_parquet({quoted(str(path))}, file_row_number = true)"
+            f"SELECT * EXCLUDE (file_row_number), {literal(group.kind)} AS source, "
+            f"{literal(number)} AS file, file_row_number + 1 AS row "
+            f"FROM read_parquet({files([path])}, file_row_number = true, hive_partitioning = false)"
         )
     work.report("reading", len(groups), len(groups))
     work.connection.execute(f"CREATE TEMP VIEW staged AS {' UNION ALL '.join(parts)}")
@@ -209,10 +210,9 @@ def _read_dates(work: ImportWork, group: InputGroup) -> DateReading:
 
 def _account(work: ImportWork) -> dict[str, dict[str, Any]]:
     """Rows of every complaint file: in, kept by domain, out of scope, quarantined by reason."""
-    files = quoted(str(work.placed / "*" / "*.parquet"))
     rows = work.connection.execute(f"""
 SELECT file, CAST(domain AS VARCHAR), reason, count(*)
-FROM read_parquet({files}, hive_partitioning = true) GROUP BY ALL ORDER BY ALL""").fetchall()
+FROM {parquet(work.placed.glob("*/*.parquet"))} GROUP BY ALL ORDER BY ALL""").fetchall()
     account: dict[str, dict[str, Any]] = {}
     for number, group in enumerate(work.complaint_groups):
         entry: dict[str, Any] = {
@@ -324,11 +324,11 @@ def _keep_quarantine(work: ImportWork) -> Path | None:
     return None
 
 
-def _quarantined(work: ImportWork) -> str:
-    pattern = work.placed / f"domain={judge.QUARANTINE}" / "*.parquet"
-    if not any(pattern.parent.glob("*.parquet")):
+def _quarantined(work: ImportWork) -> LiteralString:
+    paths = list((work.placed / f"domain={judge.QUARANTINE}").glob("*.parquet"))
+    if not paths:
         return "(SELECT 'none' AS reason, '' AS received_text WHERE false)"
-    return f"read_parquet({quoted(str(pattern))})"
+    return parquet(paths)
 
 
 def _write_quarantine(work: ImportWork) -> None:
@@ -336,14 +336,14 @@ def _write_quarantine(work: ImportWork) -> None:
     if not (work.placed / f"domain={judge.QUARANTINE}").is_dir():
         return
     names = " ".join(
-        f"WHEN {number} THEN {quoted(group.name)}"
+        f"WHEN {literal(number)} THEN {literal(group.name)}"
         for number, group in enumerate(work.complaint_groups)
     )
     for source in work.sources:
         query = f"""
 SELECT CASE file {names} END AS file, row, key, reason, code_domain AS domain, kind AS code,
   received_text, received_at, borough, zip, longitude, latitude, bbl, bin
-FROM {_quarantined(work)} WHERE source = {quoted(source)} ORDER BY file, row"""
+FROM {_quarantined(work)} WHERE source = {literal(source)} ORDER BY file, row"""
         n = work.connection.execute(f"SELECT count(*) FROM ({query})").fetchall()[0][0]
         if n:
             copy_sorted(work.connection, query, work.aside / "quarantine" / f"{source}.parquet")
@@ -355,10 +355,10 @@ def _describe(
     domains: dict[str, dict[str, int]],
     account: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    complaints = quoted(str(work.aside / "complaints" / "*.parquet"))
+    complaints = parquet((work.aside / "complaints").glob("*.parquet"))
     first, last = work.connection.execute(
         "SELECT CAST(min(received_at) AS DATE), CAST(max(received_at) AS DATE) + 1 "
-        f"FROM read_parquet({complaints}, union_by_name = true)"
+        f"FROM {complaints}"
     ).fetchall()[0]
     for name, lost in work.unreadable.items():
         if name in account and lost:
@@ -383,7 +383,7 @@ def _out_of_scope(work: ImportWork) -> list[dict[str, Any]]:
         return []
     rows = work.connection.execute(f"""
 SELECT source, coalesce(code_domain, 'no domain'), count(*)
-FROM read_parquet({quoted(str(folder / "*.parquet"))}) GROUP BY ALL ORDER BY ALL""").fetchall()
+FROM {parquet(folder.glob("*.parquet"))} GROUP BY ALL ORDER BY ALL""").fetchall()
     return [{"source": source, "domain": domain, "rows": n} for source, domain, n in rows]
 
 

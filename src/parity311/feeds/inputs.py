@@ -118,6 +118,11 @@ def _from_folder(folder: Path, formats: Sequence[Format]) -> list[InputGroup]:
         layouts = []
         for name, recorded in entry["files"].items():
             path = folder / name
+            if Path(name).name != name:
+                raise RecordsError(
+                    f"{index} names {name!r}, which is no file of that folder; run the same "
+                    "`parity311 fetch` command again."
+                )
             if not path.is_file() or hash_file(path) != recorded["sha256"]:
                 raise RecordsError(
                     f"{path} is missing or was changed since it was fetched; run the same "

@@ -80,9 +80,14 @@ def cases(values: Iterable[str] | Mapping[str, float]) -> LiteralString:
     return " ".join(f"WHEN {literal(name)} THEN {literal(n)}" for name, n in pairs.items())
 
 
-def files(paths: Sequence[Path]) -> LiteralString:
+def files(paths: Iterable[Path]) -> LiteralString:
     """Files as a list in SQL, each read as the one file it names: no pattern, no home folder."""
     return f"[{', '.join(literal(_as_text(path)) for path in paths)}]"
+
+
+def parquet(paths: Iterable[Path]) -> LiteralString:
+    """Parquet files as one table in SQL, joined by column name; a folder name adds no column."""
+    return f"read_parquet({files(sorted(paths))}, union_by_name = true, hive_partitioning = false)"
 
 
 def _as_text(path: Path) -> str:
@@ -109,11 +114,8 @@ def connect() -> Connection:
 
 
 def add_view(connection: Connection, name: str, paths: Sequence[Path]) -> None:
-    """Make a view over Parquet files, joined by column name; a folder name adds no column."""
-    connection.execute(
-        f"CREATE VIEW {identifier(name)} AS SELECT * FROM read_parquet({files(paths)}, "
-        "union_by_name = true, hive_partitioning = false)"
-    )
+    """Make a view over Parquet files."""
+    connection.execute(f"CREATE VIEW {identifier(name)} AS SELECT * FROM {parquet(paths)}")
 
 
 def lock(connection: Connection, paths: Sequence[Path]) -> None:

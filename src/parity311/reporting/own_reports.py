@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from parity311.errors import InputError, RecordsError
+from parity311.records.sql import connect, files, identifier, literal
 from parity311.reporting.areas import Areas
 from parity311.reporting.settings import InspectionSample
 from parity311.reporting.table import (
@@ -36,6 +37,8 @@ TIMES = ("reported_at", "ended_at", "opened_at")
 KNOWN = (*REQUIRED, "ended_at", "opened_at", "report_id", "category")
 INSPECTED = ("area", "n_found", "n_reported")
 FIRST_DAY = date(1970, 1, 1)
+OPTIONS = "header = true, auto_detect = false, delim = ',', quote = '\"'"
+"""How a CSV is read; its columns are text."""
 
 
 @dataclass(frozen=True)
@@ -109,17 +112,15 @@ def _read_csv(path: Path, required: tuple[str, ...], what: str) -> pa.Table:
         raise RecordsError(f"There is no file {path}; give the path of a CSV, one row per {what}.")
     if path.stat().st_size == 0:
         raise RecordsError(f"{path} is empty; write one header row and one row per {what}.")
-    options = "all_varchar = true, header = true, auto_detect = false, columns = {}, delim = ','"
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             header = [name.strip() for name in next(csv.reader(file))]
         if len(set(header)) < len(header):
             raise RecordsError(f"{path}, row 1: a column is named twice; rename one of them.")
-        names = ", ".join(f"'{_quoted(name)}': 'VARCHAR'" for name in header)
-        options = options.replace("{}", "{" + names + "}")
-        with duckdb.connect() as connection:
+        columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in header)
+        with connect() as connection:
             rows = connection.sql(
-                f"SELECT * FROM read_csv('{_quoted(str(path))}', {options}, quote = '\"')"
+                f"SELECT * FROM read_csv({files([path])}, columns = {{{columns}}}, {OPTIONS})"
             ).to_arrow_table()
     except (duckdb.Error, UnicodeDecodeError, csv.Error, StopIteration) as error:
         place = re.search(r"Line: (\d+)", str(error))
@@ -137,10 +138,6 @@ def _read_csv(path: Path, required: tuple[str, ...], what: str) -> pa.Table:
     if rows.num_rows == 0:
         raise RecordsError(f"{path} has a header and no rows; give at least one {what}.")
     return rows
-
-
-def _quoted(text: str) -> str:
-    return text.replace("'", "''")
 
 
 def _texts(column: pa.ChunkedArray) -> np.ndarray:
@@ -165,10 +162,10 @@ def _read_days(path: Path, rows: pa.Table, name: str) -> np.ndarray:
     """Days since 1970 of a column of times; NaN where empty or where there is no such column."""
     if name not in rows.column_names:
         return np.full(rows.num_rows, np.nan)
-    with duckdb.connect() as connection:
+    with connect() as connection:
         connection.register("given", rows.select([name]))
         days = connection.sql(
-            f'SELECT epoch(TRY_CAST("{name}" AS TIMESTAMP)) / 86400.0 AS day FROM given'
+            f"SELECT epoch(TRY_CAST({identifier(name)} AS TIMESTAMP)) / 86400.0 AS day FROM given"
         ).fetchnumpy()["day"]
     days = np.ma.filled(np.ma.asarray(days, dtype=np.float64), np.nan)
     empty = _is_empty(rows[name])

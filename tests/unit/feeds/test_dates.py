@@ -10,10 +10,11 @@ import pytest
 from parity311.errors import InputError
 from parity311.feeds import dates, parsing
 from parity311.feeds.dates import DateReading, read_dates
+from parity311.records.sql import literal
 
 
 def reading(*texts: str, zone: str | None = parsing.TIME_ZONE) -> DateReading:
-    values = ", ".join(f"({parsing.quoted(text)}, NULL)" for text in texts)
+    values = ", ".join(f"({literal(text)}, NULL)" for text in texts)
     rows = f"SELECT * FROM (VALUES {values}) AS given(received_at, closed_at)"
     with duckdb.connect() as connection:
         return read_dates(connection, "rows.csv", "mapped", rows, zone)

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from parity311.feeds import parsing as p
+from parity311.records.sql import literal
 
 
 def value(expression: str) -> Any:
@@ -41,7 +42,7 @@ def value(expression: str) -> Any:
     ],
 )
 def test_dates(text: str, expected: datetime | None) -> None:
-    assert value(p.timestamp(f"(SELECT {p.quoted(text)})")) == expected
+    assert value(p.timestamp(f"(SELECT {literal(text)})")) == expected
 
 
 def test_dates_by_another_order_and_clock() -> None:
@@ -66,14 +67,14 @@ def test_dates_by_another_order_and_clock() -> None:
     ],
 )
 def test_lots(text: str, expected: int | None) -> None:
-    assert value(p.bbl(p.quoted(text))) == expected
+    assert value(p.bbl(literal(text))) == expected
 
 
 @pytest.mark.parametrize(
     ("text", "expected"), [("4298330", 4298330), ("4000000", None), ("9298330", None), ("", None)]
 )
 def test_buildings(text: str, expected: int | None) -> None:
-    assert value(p.bin_number(p.quoted(text))) == expected
+    assert value(p.bin_number(literal(text))) == expected
 
 
 @pytest.mark.parametrize(
@@ -81,11 +82,11 @@ def test_buildings(text: str, expected: int | None) -> None:
     [("10461", 10461), ("10461.0", 10461), ("10461-1234", 10461), ("N/A", None), ("NEWARK", None)],
 )
 def test_zip_codes(text: str, expected: int | None) -> None:
-    assert value(p.zip_code(p.quoted(text))) == expected
+    assert value(p.zip_code(literal(text))) == expected
 
 
 def test_boards_and_addresses() -> None:
     assert value(p.board_311("'09 QUEENS'")) == 409
     assert value(p.board_311("'Unspecified BRONX'")) is None
     assert value(p.spelled("'10           MUHLEBACH   COURT   '")) == "10 MUHLEBACH COURT"
-    assert value(p.quoted("it's")) == "it's"
+    assert value(literal("it's")) == "it's"
