@@ -74,24 +74,33 @@ class Areas:
         """
         n_missing = np.zeros(self.n_areas, dtype=np.int64)
         columns = []
-        weight = np.maximum(self.households, 1.0)
         for name in names:
-            if name not in self.covariates:
-                raise InputError(
-                    f"There is no covariate {name!r}; the areas have "
-                    f"{', '.join(self.covariates) or 'none'}. Choose among those."
-                )
-            values = self.covariates[name]
-            known = np.isfinite(values)
-            n_missing += ~known
-            if not known.any():
-                continue
-            mean = np.average(values[known], weights=weight[known])
-            spread = np.sqrt(np.average((values[known] - mean) ** 2, weights=weight[known]))
-            if spread > 0:
-                columns.append(np.where(known, (values - mean) / spread, 0.0))
+            column = self._standardise(name)
+            n_missing += ~np.isfinite(self.covariates[name])
+            if column is not None:
+                columns.append(column)
         design = np.column_stack(columns) if columns else np.zeros((self.n_areas, 0))
         return design, n_missing
+
+    def varying(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Of these covariates, those that differ between areas: the columns of `design`."""
+        return tuple(name for name in names if self._standardise(name) is not None)
+
+    def _standardise(self, name: str) -> np.ndarray | None:
+        """A covariate with mean 0 and variance 1; None where it is the same everywhere."""
+        if name not in self.covariates:
+            raise InputError(
+                f"There is no covariate {name!r}; the areas have "
+                f"{', '.join(self.covariates) or 'none'}. Choose among those."
+            )
+        values = self.covariates[name]
+        weight = np.maximum(self.households, 1.0)
+        known = np.isfinite(values)
+        if not known.any():
+            return None
+        mean = np.average(values[known], weights=weight[known])
+        spread = np.sqrt(np.average((values[known] - mean) ** 2, weights=weight[known]))
+        return np.where(known, (values - mean) / spread, 0.0) if spread > 0 else None
 
 
 def areas_from_records(records: Records) -> Areas:
