@@ -229,7 +229,9 @@ def compare_command(
 def _closed(domain: dict[str, Any]) -> str:
     """Share closed, and apart from it the share closed as it came in, which is no closing time."""
     later, at_once = domain["share_closed"], domain["share_closed_at_once"]
-    return f"{later - at_once:.0%} (and {at_once:.0%} at once)" if at_once else f"{later:.0%}"
+    if at_once < 0.005:
+        return f"{later:.0%}"
+    return f"{later - at_once:.0%} (and {at_once:.0%} at once)"
 
 
 def _print_sources(sources: list[dict[str, Any]]) -> None:

@@ -34,6 +34,8 @@ class DateReading:
     day_first: bool = False
     zone: str | None = p.TIME_ZONE
     notes: tuple[str, ...] = ()
+    has_offsets: bool = False
+    """Whether some times come with their distance from Greenwich."""
 
     @property
     def timestamp(self) -> Callable[[LiteralString], LiteralString]:
@@ -60,10 +62,13 @@ class _Seen:
 
 
 def read_dates(
-    connection: Connection, name: str, kind: str, rows: LiteralString, zone: str | None
+    connection: Connection,
+    name: str,
+    columns: Sequence[str],
+    rows: LiteralString,
+    zone: str | None,
 ) -> DateReading:
-    """Look at the dates of a file; ``rows`` is the SQL that reads it, ``zone`` the city's."""
-    columns = DATE_COLUMNS[kind]
+    """Look at columns of dates; ``rows`` is the SQL that reads them, ``zone`` the city's clock."""
     seen = _look(connection, columns, f"{rows} LIMIT {literal(SAMPLE_ROWS)}")
     if seen.is_open:
         seen = _look(connection, columns, rows)
@@ -92,7 +97,7 @@ def read_dates(
             f"dates like {seen.sample} are read as month/day; none of them tells, so if they are "
             'day/month, say so in a map (date_format = "%d/%m/%Y")'
         )
-    return DateReading(day_first, zone, tuple(notes))
+    return DateReading(day_first, zone, tuple(notes), seen.n_offsets > 0)
 
 
 def _look(connection: Connection, columns: Sequence[str], rows: LiteralString) -> _Seen:

@@ -22,7 +22,7 @@ from parity311.feeds.citymap import CityMap
 from parity311.feeds.classify import count_unknown_outcomes, make_outcome_map, make_type_map
 from parity311.feeds.codes import known_domains, load_codes, make_mapped_codes
 from parity311.feeds.coverage import measure_coverage
-from parity311.feeds.dates import DateReading, read_dates
+from parity311.feeds.dates import DATE_COLUMNS, DateReading, read_dates
 from parity311.feeds.inputs import InputGroup, collect_inputs
 from parity311.feeds.matching import find_repeats, match_sources
 from parity311.feeds.parsing import TIME_ZONE
@@ -199,7 +199,8 @@ def _read_dates(work: ImportWork, group: InputGroup) -> DateReading:
     if group.kind == "mapped" and work.city_map is not None and work.city_map.date_format:
         return DateReading(zone=zone)
     try:
-        found = read_dates(work.connection, group.name, group.kind, rows_of(group.layouts), zone)
+        columns, rows = DATE_COLUMNS[group.kind], rows_of(group.layouts)
+        found = read_dates(work.connection, group.name, columns, rows, zone)
     except duckdb.InvalidInputException as error:
         raise cannot_read(group.layouts[0].path, error) from error
     take_unreadable(work.connection)

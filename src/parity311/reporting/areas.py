@@ -75,13 +75,23 @@ class Areas:
         (n_areas, n_covariates) with mean 0 and variance 1 over areas (household-weighted), and the
         number of covariates missing in each area.
         """
-        for name in names:
-            if name not in self.covariates:
-                raise InputError(
-                    f"There is no covariate {name!r}; the areas have "
-                    f"{', '.join(self.covariates) or 'none'}. Choose among those."
-                )
-        return standardise([self.covariates[name] for name in names], self.households)
+        return standardise([self._values(name) for name in names], self.households)
+
+    def varying(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Of these covariates, those that differ between areas: the columns of `design`."""
+        return tuple(
+            name
+            for name in names
+            if _standardise_one(self._values(name), self.households) is not None
+        )
+
+    def _values(self, name: str) -> np.ndarray:
+        if name not in self.covariates:
+            raise InputError(
+                f"There is no covariate {name!r}; the areas have "
+                f"{', '.join(self.covariates) or 'none'}. Choose among those."
+            )
+        return self.covariates[name]
 
 
 def standardise(
@@ -91,20 +101,23 @@ def standardise(
 
     A missing value becomes the mean; a column that does not vary is left out.
     """
-    n_areas = len(households)
-    n_missing = np.zeros(n_areas, dtype=np.int64)
-    weight = np.maximum(households, 1.0)
-    kept = []
+    n_missing = np.zeros(len(households), dtype=np.int64)
     for values in columns:
-        known = np.isfinite(values)
-        n_missing += ~known
-        if not known.any():
-            continue
-        mean = np.average(values[known], weights=weight[known])
-        spread = np.sqrt(np.average((values[known] - mean) ** 2, weights=weight[known]))
-        if spread > 0:
-            kept.append(np.where(known, (values - mean) / spread, 0.0))
-    return np.column_stack(kept) if kept else np.zeros((n_areas, 0)), n_missing
+        n_missing += ~np.isfinite(values)
+    found = [_standardise_one(values, households) for values in columns]
+    kept = [values for values in found if values is not None]
+    return np.column_stack(kept) if kept else np.zeros((len(households), 0)), n_missing
+
+
+def _standardise_one(values: np.ndarray, households: np.ndarray) -> np.ndarray | None:
+    """A column with mean 0 and variance 1; None where it is the same everywhere."""
+    known = np.isfinite(values)
+    if not known.any():
+        return None
+    weight = np.maximum(households, 1.0)
+    mean = np.average(values[known], weights=weight[known])
+    spread = np.sqrt(np.average((values[known] - mean) ** 2, weights=weight[known]))
+    return np.where(known, (values - mean) / spread, 0.0) if spread > 0 else None
 
 
 def areas_from_records(records: Records) -> Areas:

@@ -15,7 +15,9 @@ app = typer.Typer(
 Records = Annotated[Path | None, typer.Option(help="Folder of records (a city or an import).")]
 OwnCsv = Annotated[
     Path | None,
-    typer.Option("--csv", help="Your own reports: incident_id, reported_at, area, ended_at, …"),
+    typer.Option(
+        "--csv", help="Your own reports: incident_id, reported_at, area, … (see docs/how-to)."
+    ),
 ]
 OwnAreas = Annotated[
     Path | None,
@@ -102,6 +104,39 @@ def compare_command(
     from parity311.reporting.printing import print_comparison
 
     print_comparison(result)
+
+
+@app.command("regress")
+def regress_command(
+    records: Records = None,
+    csv: OwnCsv = None,
+    areas: OwnAreas = None,
+    domain: Domain = "heat",
+    model: Annotated[str, typer.Option(help="poisson or zero_inflated.")] = "poisson",
+    covariates: Annotated[
+        str, typer.Option(help="Comma-separated; with --csv all of its numbers if empty.")
+    ] = "",
+    area_effects: Annotated[
+        bool, typer.Option(help="An effect for every area, where they are few.")
+    ] = False,
+    date_from: From = None,
+    date_to: To = None,
+    as_json: Json = False,
+) -> None:
+    """Fit a plain published regression of further reports: coefficients, errors, likelihood."""
+    from parity311.reporting.tasks import run_regression
+
+    source = (records, csv, areas, domain)
+    dates = (date_from, date_to)
+    config = _config(source, "raw", "estimated", "28d", "income5", dates, (2, 0))
+    names = tuple(name.strip() for name in covariates.split(",") if name.strip())
+    result = run_regression(config, model, names, area_effects)
+    if as_json:
+        _print_json(result)
+        return
+    from parity311.reporting.printing import print_regression
+
+    print_regression(result)
 
 
 @app.command("validate")

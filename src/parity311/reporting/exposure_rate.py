@@ -59,6 +59,15 @@ class RateFit:
         """Share of reported incidents that get no further report whatever the exposure."""
         return float(1.0 / (1.0 + np.exp(-self.fit.parameters[-1])))
 
+    def coefficients(self) -> list[dict[str, float | str]]:
+        """Coefficients of the log rate with their standard errors; slopes per sd over areas."""
+        errors = np.sqrt(np.maximum(np.diag(self.fit.covariance), 0.0))
+        values = self.fit.parameters
+        return [
+            {"name": name, "coefficient": float(values[place]), "se": float(errors[place])}
+            for place, name in enumerate(self.cells.rate.names)
+        ]
+
     def log_rate_of_areas(self, parameters: np.ndarray, effects: np.ndarray) -> np.ndarray:
         """Logarithm of λ of an average incident of every area; leading axes are kept."""
         return self.fit.model.split(parameters)[0] @ self.cells.rate.areas.T + effects
@@ -220,7 +229,11 @@ def estimate_from_fit(
     rates = np.exp(fitted.log_rate_of_areas(draws.parameters, draws.effects))
     if not has_rate:
         rates = np.full_like(rates, np.nan)
-    details = {"silent_share": fitted.silent_share, "area_sd": fitted.fit.sigma}
+    details = {
+        "silent_share": fitted.silent_share,
+        "area_sd": fitted.fit.sigma,
+        "log_likelihood": fitted.fit.log_likelihood,
+    }
     if has_rate:
         details["mean_lifetime_days"] = fitted.mean_lifetime_days
     if fitted.fit.between is not None:
@@ -245,6 +258,7 @@ def estimate_from_fit(
         factor_draws=factor_draws,
         reason=np.where(cells.n_missing > 0, NOT_PUBLISHED, "").astype(object),
         details=details,
+        coefficients=fitted.coefficients(),
     )
 
 

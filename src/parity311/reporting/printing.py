@@ -24,6 +24,8 @@ def print_estimate(result: dict[str, Any]) -> None:
     for heading in [*headings, "over lifetimes"] if has_band else headings:
         table.add_column(heading, justify="left" if heading == "stratum" else "right")
     for row in result["strata"]:
+        if row["n_areas"] == 0:
+            continue
         cells = [
             row["stratum"],
             _number(row["complaints"]),
@@ -39,9 +41,59 @@ def print_estimate(result: dict[str, Any]) -> None:
     console.print(result["assumption"])
     if result["sensitivity"]:
         console.print(result["sensitivity"])
+    if result["coefficients"]:
+        console.print(_coefficients(result["coefficients"]))
+        likelihood = result["details"]["log_likelihood"]
+        console.print(f"Log likelihood {likelihood:,.2f}, priors and effects of areas apart.")
+    for note in result["notes"]:
+        console.print(note)
     for reason, n in result["left_out"].items():
         console.print(f"Left out, {n} rows: {reason}.")
     console.print(f"Report: {result['report']}", soft_wrap=True)
+
+
+def _coefficients(rows: list[dict[str, Any]]) -> Table:
+    """Coefficients of the log reporting rate with their standard errors."""
+    table = _compact("Log reporting rate: slopes per standard deviation, drawn towards 0 by priors")
+    for heading in ("term", "coefficient", "se"):
+        table.add_column(heading, justify="left" if heading == "term" else "right")
+    for row in rows:
+        table.add_row(row["name"], f"{row['coefficient']:+.3f}", f"{row['se']:.3f}")
+    return table
+
+
+def print_regression(result: dict[str, Any]) -> None:
+    """Print the coefficients of a plain regression with their errors, and its likelihood."""
+    console = Console()
+    words = {"poisson": "Poisson", "zero_inflated": "Zero-inflated Poisson"}[result["model"]]
+    table = _compact(f"{words} regression of further reports per day, log scale, no pooling")
+    for heading in ("term", "level", "coefficient", "se", "95 % interval", "per unit"):
+        left = heading in ("term", "level")
+        table.add_column(heading, justify="left" if left else "right")
+    for row in result["coefficients"]:
+        is_slope = not row["level"] and row["term"] != "intercept"
+        table.add_row(
+            row["term"],
+            row["level"],
+            f"{row['coefficient']:+.4f}",
+            f"{row['se']:.4f}",
+            f"{row['lower']:+.3f} to {row['upper']:+.3f}",
+            f"{row['per_unit']:+.3g}" if is_slope else "",
+        )
+    console.print(table)
+    if result["silent_share"] is not None:
+        error = result["silent_share_se"]
+        told = f"standard error {error:.4f}" if error is not None else "at its bound"
+        console.print(f"Share silent after the first report: {result['silent_share']:.4f}, {told}.")
+    console.print(
+        f"{result['n_incidents']:,} incidents with {result['n_further_reports']:,} further "
+        f"reports; log likelihood {result['log_likelihood']:,.3f}. Factor effects sum to zero; "
+        "slopes are per standard deviation, and per unit in the last column."
+    )
+    for note in result["notes"]:
+        console.print(note)
+    for reason, n in result["left_out"].items():
+        console.print(f"Left out, {n} rows: {reason}.")
 
 
 def print_comparison(result: dict[str, Any]) -> None:
@@ -55,7 +107,7 @@ def print_comparison(result: dict[str, Any]) -> None:
     table.add_column("moved", justify="right")
     for row in shown:
         values = [_number(part["estimated_incidents"]) for part in row["strata"]]
-        ratio = f"{row['first_to_last'] or float('nan'):.2f}"
+        ratio = "–" if row["first_to_last"] is None else f"{row['first_to_last']:.2f}"
         table.add_row(row["estimator"], *values, ratio, _percent(row["moved_share"]).lstrip("+"))
     console = Console()
     console.print(table)

@@ -77,6 +77,8 @@ class ReportTable:
     """Rows of the source that are not used, by reason."""
     notes: tuple[str, ...] = ()
     """What was decided about the rows, in words."""
+    covariates: dict[str, np.ndarray] = field(default_factory=dict)
+    """(n_incidents,) numbers that are known of an incident; for regressions only."""
     is_unmarked: np.ndarray | None = None
     """(n_incidents,) whether the source does not say if there were duplicates; None: it always
     does."""
@@ -144,6 +146,7 @@ class ReportTable:
             called_until_days=self.called_until_days[rows],
             pattern=self.pattern[rows],
             weight=self.weight[rows],
+            covariates={name: values[rows] for name, values in self.covariates.items()},
             is_unmarked=None if self.is_unmarked is None else self.is_unmarked[rows],
         )
 
@@ -174,6 +177,7 @@ def reports_from_records(
     by_pattern: tuple[str, ...] = ("category", "severity"),
     link_continuing: bool = True,
     window_days: int = WINDOW_DAYS,
+    least_of_pattern: int = MIN_PATTERN_INCIDENTS,
 ) -> ReportTable:
     """Collect the reported incidents of a domain first reported in [date_from, date_to).
 
@@ -217,7 +221,9 @@ def reports_from_records(
         names = rows["incident"].to_numpy(zero_copy_only=False)[known]
         found = find_continuing(records, domain, names, date_to, areas)
         weight, count_sd, notes = found.is_first, found.count_sd, (found.note,)
-    patterns, pattern = group_patterns(rows["pattern"].to_numpy(zero_copy_only=False)[known])
+    patterns, pattern = group_patterns(
+        rows["pattern"].to_numpy(zero_copy_only=False)[known], least_of_pattern
+    )
 
     def column(name: str) -> np.ndarray:
         return rows[name].to_numpy(zero_copy_only=False)[known]
@@ -316,7 +322,9 @@ SELECT tract, {WINDOW_QUERY} AS "window",
 FROM r WHERE received_at >= $date_from::TIMESTAMP GROUP BY ALL ORDER BY ALL"""
 
 
-def group_patterns(names: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
+def group_patterns(
+    names: np.ndarray, least: int = MIN_PATTERN_INCIDENTS
+) -> tuple[tuple[str, ...], np.ndarray]:
     """Distinct patterns and the index of every row's; levels that are rare become one."""
     found, index = np.unique(names.astype(str), return_inverse=True)
     count = np.bincount(index)
@@ -328,7 +336,7 @@ def group_patterns(names: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
             if part != [BY_AGENCY]:
                 levels[part[factor]] = levels.get(part[factor], 0) + int(n)
         for part in factors:
-            if part != [BY_AGENCY] and levels[part[factor]] < MIN_PATTERN_INCIDENTS:
+            if part != [BY_AGENCY] and levels[part[factor]] < least:
                 part[factor] = OTHER_PATTERN
     merged, again = np.unique([SEPARATOR.join(part) for part in factors], return_inverse=True)
     return tuple(str(name) for name in merged), again[index]

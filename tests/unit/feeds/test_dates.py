@@ -17,7 +17,7 @@ def reading(*texts: str, zone: str | None = parsing.TIME_ZONE) -> DateReading:
     values = ", ".join(f"({literal(text)}, NULL)" for text in texts)
     rows = f"SELECT * FROM (VALUES {values}) AS given(received_at, closed_at)"
     with duckdb.connect() as connection:
-        return read_dates(connection, "rows.csv", "mapped", rows, zone)
+        return read_dates(connection, "rows.csv", ("received_at", "closed_at"), rows, zone)
 
 
 @pytest.mark.parametrize(
