@@ -106,14 +106,15 @@ class Correction:
     def describe(self) -> dict[str, Any]:
         """What a run keeps of it, as plain values."""
         total = self.calibration.draws.sum(axis=1)
-        lower, upper = (float(end) for end in np.percentile(total, INTERVAL))
+        value = float(self.calibration.denominators.sum())
+        lower, upper = include(value, *np.percentile(total, INTERVAL))
         # Counting complaints estimates nothing, so nothing bounds what nobody reported.
         is_fitted = self.used != FALLBACK
         return {
             "estimator": self.used,
             "failed_estimators": dict(self.failed),
             "incidents_per_28_days": {
-                "value": float(self.calibration.denominators.sum()),
+                "value": value,
                 "lower": lower if is_fitted else None,
                 "upper": upper if is_fitted else None,
             },
@@ -122,6 +123,14 @@ class Correction:
             else None,
             "is_wide": is_fitted and not self.spread < WIDE,
         }
+
+
+def include(value: float, lower: float, upper: float) -> tuple[float, float]:
+    """The ends of an interval, moved to its estimate where draws lie on one side of it.
+
+    Estimates hold common parameters at their mode; draws of skewed ones may all lie above.
+    """
+    return min(float(lower), value), max(float(upper), value)
 
 
 def gap_ranges(

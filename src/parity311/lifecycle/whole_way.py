@@ -37,6 +37,7 @@ from parity311.lifecycle.on_records import (
     first_test_day,
     gap_ranges,
     incident_draws,
+    include,
     is_real,
     rows_used,
     scoring_params,
@@ -358,13 +359,15 @@ def _denominator_rows(calibrations: dict[str, Calibration]) -> list[dict[str, An
     rows = []
     for name, found in calibrations.items():
         for index, stratum in enumerate(found.strata):
+            value = float(found.denominators[index])
+            lower, upper = include(value, *found.intervals[index])
             rows.append(
                 {
                     "estimator": name,
                     "stratum": stratum,
-                    "incidents_per_28_days": float(found.denominators[index]),
-                    "lower": float(found.intervals[index, 0]),
-                    "upper": float(found.intervals[index, 1]),
+                    "incidents_per_28_days": value,
+                    "lower": lower,
+                    "upper": upper,
                     "complaints_per_28_days": float(found.complaints[index]),
                 }
             )

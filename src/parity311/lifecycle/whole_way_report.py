@@ -73,7 +73,11 @@ def write_report(run: RunWriter, blocks: Sequence[Block], curves: Sequence[Curve
     overview = Section(
         heading="All settings side by side",
         tables=(_overview_table(blocks),),
-        notes=tuple(dict.fromkeys(findings.say_intervals(block) for block in blocks)),
+        notes=(
+            *dict.fromkeys(findings.say_intervals(block) for block in blocks),
+            f"More of this run: `parity311 audit {run.id}` says who is served, `parity311 explain "
+            f"{run.id}` what drives each recommendation.",
+        ),
     )
     kinds = dict.fromkeys(REAL if block["is_real"] else SYNTHETIC for block in blocks)
     summary = (

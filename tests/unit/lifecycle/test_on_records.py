@@ -122,6 +122,10 @@ def test_what_is_known_within_a_factor_is_told_from_what_is_known(records: Recor
     draws = 20.0 * rng.lognormal(0.0, 0.1, (400, 6))
     draws[:, 0] = 20.0 * rng.lognormal(0.0, 1.0, 400)
     assert with_draws(found.calibration, draws).describe()["is_wide"]
+    # Draws may all lie above the estimate; its interval holds it all the same.
+    above = replace(wide.calibration, denominators=np.full(6, 0.1))
+    total = Correction({"exposure_rate": above}, {}).describe()["incidents_per_28_days"]
+    assert total["lower"] <= total["value"] <= total["upper"]
     nothing = np.zeros((400, 6))
     assert with_draws(found.calibration, nothing).describe()["incidents_known_within"] is None
 
