@@ -143,7 +143,9 @@ def say_what_to_do(blocks: Sequence[Block]) -> str:
     for judgement, block in judged:
         groups.setdefault(judgement.advice, []).append(name_block(block))
     said = [f"{_join(names)}: {advice}" for advice, names in groups.items()]
-    return f"**What to do.** {_capital('; '.join(said))}."
+    is_generated = not any(block["is_real"] for block in blocks)
+    where = " (in this generated city; no real office can be advised by it)" if is_generated else ""
+    return f"**What to do**{where}. {_capital('; '.join(said))}."
 
 
 def say_block(block: Block) -> str:
@@ -162,7 +164,8 @@ def say_block(block: Block) -> str:
         text += (
             f" Of all policies that do not clearly find less than today's rule, "
             f"**{policy_title(other['policy'])}** has the smallest gap, "
-            f"{say_gap(block, other)}; it {say_found(other)}, {say_visits(other, today)}."
+            f"{say_gap(block, other)}, picked on these same episodes; it {say_found(other)}, "
+            f"{say_visits(other, today)}."
         )
     return text
 

@@ -101,7 +101,7 @@ def print_comparison(result: dict[str, Any]) -> None:
         if block["is_real"]:
             scenario = f"as recorded, incidents by {block['estimator']}"
         table = Table(title=f"{block['domain']} · {scenario}", box=SIMPLE_HEAD, pad_edge=False)
-        best = "ceiling" if block["policies"][0]["ceiling"] == "ceiling" else "best known"
+        best = "ceiling" if block["policies"][0]["ceiling"] == "ceiling" else "best\nknown"
         columns = {
             "policy": "policy",
             "reward": "reward",
