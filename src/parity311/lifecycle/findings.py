@@ -13,7 +13,7 @@ from typing import Any
 
 from parity311.evaluation.metrics import ROUNDING
 from parity311.evaluation.titles import TODAY, is_paid, policy_title
-from parity311.lifecycle.on_records import FALLBACK, PREFERRED
+from parity311.lifecycle.on_records import FALLBACK
 from parity311.runs.formats import format_interval, format_value
 
 Block = Mapping[str, Any]
@@ -350,8 +350,8 @@ def _one_correction(block: Block) -> str:
         f"`{estimator}` could not be fitted: {reason.rstrip('.')}"
         for estimator, reason in block["failed_estimators"].items()
     )
-    if block["estimator"] == PREFERRED:
-        text = f"{name}: incidents were estimated with `{PREFERRED}`"
+    if block["estimator"] != FALLBACK:
+        text = f"{name}: incidents were estimated with `{block['estimator']}`"
         if block["is_wide"]:
             text += f", and are {say_known_within(block)}: gaps are shown as ranges"
     else:

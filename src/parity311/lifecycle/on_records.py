@@ -111,7 +111,8 @@ class Correction:
         # Counting complaints estimates nothing, so nothing bounds what nobody reported.
         is_fitted = self.used != FALLBACK
         return {
-            "estimator": self.used,
+            # Of mandatory filings the rate is that of filing: the estimate has a name of its own.
+            "estimator": self.calibration.estimator,
             "failed_estimators": dict(self.failed),
             "incidents_per_28_days": {
                 "value": value,

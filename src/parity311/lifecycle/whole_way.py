@@ -357,13 +357,13 @@ def _train(
 def _denominator_rows(calibrations: dict[str, Calibration]) -> list[dict[str, Any]]:
     """Estimated incidents per four weeks, by estimator and stratum."""
     rows = []
-    for name, found in calibrations.items():
+    for found in calibrations.values():
         for index, stratum in enumerate(found.strata):
             value = float(found.denominators[index])
             lower, upper = include(value, *found.intervals[index])
             rows.append(
                 {
-                    "estimator": name,
+                    "estimator": found.estimator,
                     "stratum": stratum,
                     "incidents_per_28_days": value,
                     "lower": lower,
