@@ -18,7 +18,7 @@ from parity311.runs.formats import format_interval, format_value
 
 Block = Mapping[str, Any]
 
-SAME_VISITS = 0.01
+SAME_VISITS = 0.03
 """Relative difference of visits up to which policies are said to make as many."""
 NOT_PROPOSED = (
     TODAY, "never", "no_dispatch", "always", "batch_all", "random", "random_boards", "uniform",
@@ -392,9 +392,16 @@ def say_coverage(blocks: Sequence[Block]) -> str:
 def say_rows(block: Block) -> str:
     """Which rows were learned from, and which are the test period."""
     learned, tested = block["rows"]["learned"], block["rows"]["tested"]
+    corrected = block["rows"].get("corrected", learned)
+    part = ""
+    if corrected["complaints"] < learned["complaints"]:
+        part = (
+            f" ({corrected['complaints']:,} of them, from {corrected['first']} on, for the "
+            "correction)"
+        )
     return (
-        f"Learned from {learned['complaints']:,} complaints received {learned['first']} to "
-        f"{learned['last']}; the test period has {tested['complaints']:,}, received "
+        f"Learned from {learned['complaints']:,} rows received {learned['first']} to "
+        f"{learned['last']}{part}; the test period has {tested['complaints']:,}, received "
         f"{tested['first']} to {tested['last']}."
     )
 

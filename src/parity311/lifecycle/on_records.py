@@ -183,7 +183,10 @@ def _range(drawn: np.ndarray, figure: dict[str, Any], names: tuple[str, str]) ->
 
 
 def rows_used(records: Records, domain: str, test_from: date) -> dict[str, dict[str, Any]]:
-    """Complaints learned from and complaints of the test period: how many, first and last day."""
+    """Rows learned from, those of them the correction counts, and rows of the test period.
+
+    How many, first and last day of each. Filings reach further back than the window of a city.
+    """
     days = records.sql(
         "SELECT domain, CAST(received_at AS DATE) AS day, count(*) AS n FROM complaints "
         "GROUP BY ALL ORDER BY ALL"
@@ -191,6 +194,7 @@ def rows_used(records: Records, domain: str, test_from: date) -> dict[str, dict[
     own = [row for row in days if row["domain"] == domain]
     parts = {
         "learned": [row for row in own if row["day"] < test_from],
+        "corrected": [row for row in own if records.window[0] <= row["day"] < test_from],
         "tested": [row for row in own if row["day"] >= test_from],
     }
     return {

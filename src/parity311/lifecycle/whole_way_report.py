@@ -325,11 +325,14 @@ def _audit_table(run: RunWriter, block: Block) -> TableView:
             Column("denominator", "of", number_format="text"),
             Column("stratum", "income quintile", number_format="text"),
             Column("served", "served", number_format="integer"),
-            Column("rate", "rate", lower="lower", upper="upper"),
+            Column(
+                "rate", "rate", lower="lower", upper="upper", number_format="percent", decimals=3
+            ),
             Column("note", "note", number_format="text"),
         ),
         caption=f"What the records say of who was served, of complaints received {tested['first']} "
-        f"to {tested['last']}. {verdicts}.",
+        f"to {tested['last']}: what was done then, not what a rule would do in the process played "
+        f"above. {verdicts}.",
     )
 
 

@@ -14,7 +14,7 @@ from tests.conftest import tiny_tables, write_folder
 from tests.unit.lifecycle.made_up_blocks import make_block
 
 from parity311.errors import EstimationError, InputError
-from parity311.lifecycle import on_records
+from parity311.lifecycle import findings, on_records
 from parity311.lifecycle.on_records import (
     SETTING,
     Correction,
@@ -154,6 +154,13 @@ def test_rows_used_are_those_of_the_domain(records: Records) -> None:
     assert rows["learned"]["first"] == str(received[0])
     assert rows["learned"]["last"] < str(day) <= rows["tested"]["first"]
     assert rows["tested"]["last"] == str(received[-1])
+    later = Records(records.folder, {**records.manifest, "date_from": "2024-02-01"})
+    found = rows_used(later, "heat", day)
+    assert found["learned"] == rows["learned"], "what is learned from does not stop at the window"
+    assert 0 < found["corrected"]["complaints"] < found["learned"]["complaints"]
+    said = findings.say_rows({"rows": found})
+    assert f"{found['corrected']['complaints']} of them, from 2024-02" in said
+    assert "of them" not in findings.say_rows({"rows": rows})
     assert rows_used(records, "crane", day)["learned"] == {"complaints": 0, "first": "", "last": ""}
 
 
