@@ -141,10 +141,12 @@ def domain_cards() -> str:
 
 
 def run_output_block() -> str:
-    """The second of four tables that `make run` printed, and its last lines."""
+    """The second of four tables that `make run` printed, and what it said of all."""
     lines = (RESULTS / "run-small.txt").read_text().rstrip().splitlines()
-    starts = [i for i, line in enumerate(lines) if " · " in line] + [len(lines) - 2]
-    shown = ["…", *lines[starts[1] : starts[2]], "…", *lines[-2:]]
+    said = [i for i, line in enumerate(lines) if line.startswith("Against today's rule")]
+    end = said[0] if said else len(lines) - 2
+    starts = [i for i, line in enumerate(lines) if " · " in line] + [end]
+    shown = ["…", *lines[starts[1] : starts[2]], "…", *lines[end:]]
     return "\n".join(["```", *shown, "```"])
 
 

@@ -13,12 +13,12 @@ from typing import Any
 
 from parity311.evaluation.metrics import ROUNDING
 from parity311.evaluation.titles import TODAY, is_paid, policy_title
-from parity311.lifecycle.on_records import FALLBACK, PREFERRED
+from parity311.lifecycle.on_records import FALLBACK
 from parity311.runs.formats import format_interval, format_value
 
 Block = Mapping[str, Any]
 
-SAME_VISITS = 0.01
+SAME_VISITS = 0.03
 """Relative difference of visits up to which policies are said to make as many."""
 NOT_PROPOSED = (
     TODAY, "never", "no_dispatch", "always", "batch_all", "random", "random_boards", "uniform",
@@ -143,7 +143,9 @@ def say_what_to_do(blocks: Sequence[Block]) -> str:
     for judgement, block in judged:
         groups.setdefault(judgement.advice, []).append(name_block(block))
     said = [f"{_join(names)}: {advice}" for advice, names in groups.items()]
-    return f"**What to do.** {_capital('; '.join(said))}."
+    is_generated = not any(block["is_real"] for block in blocks)
+    where = " (in this generated city; no real office can be advised by it)" if is_generated else ""
+    return f"**What to do**{where}. {_capital('; '.join(said))}."
 
 
 def say_block(block: Block) -> str:
@@ -162,7 +164,8 @@ def say_block(block: Block) -> str:
         text += (
             f" Of all policies that do not clearly find less than today's rule, "
             f"**{policy_title(other['policy'])}** has the smallest gap, "
-            f"{say_gap(block, other)}; it {say_found(other)}, {say_visits(other, today)}."
+            f"{say_gap(block, other)}, picked on these same episodes; it {say_found(other)}, "
+            f"{say_visits(other, today)}."
         )
     return text
 
@@ -347,8 +350,8 @@ def _one_correction(block: Block) -> str:
         f"`{estimator}` could not be fitted: {reason.rstrip('.')}"
         for estimator, reason in block["failed_estimators"].items()
     )
-    if block["estimator"] == PREFERRED:
-        text = f"{name}: incidents were estimated with `{PREFERRED}`"
+    if block["estimator"] != FALLBACK:
+        text = f"{name}: incidents were estimated with `{block['estimator']}`"
         if block["is_wide"]:
             text += f", and are {say_known_within(block)}: gaps are shown as ranges"
     else:
@@ -389,9 +392,16 @@ def say_coverage(blocks: Sequence[Block]) -> str:
 def say_rows(block: Block) -> str:
     """Which rows were learned from, and which are the test period."""
     learned, tested = block["rows"]["learned"], block["rows"]["tested"]
+    corrected = block["rows"].get("corrected", learned)
+    part = ""
+    if corrected["complaints"] < learned["complaints"]:
+        part = (
+            f" ({corrected['complaints']:,} of them, from {corrected['first']} on, for the "
+            "correction)"
+        )
     return (
-        f"Learned from {learned['complaints']:,} complaints received {learned['first']} to "
-        f"{learned['last']}; the test period has {tested['complaints']:,}, received "
+        f"Learned from {learned['complaints']:,} rows received {learned['first']} to "
+        f"{learned['last']}{part}; the test period has {tested['complaints']:,}, received "
         f"{tested['first']} to {tested['last']}."
     )
 

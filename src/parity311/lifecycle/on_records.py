@@ -122,14 +122,16 @@ class Correction:
     def describe(self) -> dict[str, Any]:
         """What a run keeps of it, as plain values."""
         total = self.calibration.draws.sum(axis=1)
-        lower, upper = (float(end) for end in np.percentile(total, INTERVAL))
+        value = float(self.calibration.denominators.sum())
+        lower, upper = include(value, *np.percentile(total, INTERVAL))
         # Counting complaints estimates nothing, so nothing bounds what nobody reported.
         is_fitted = self.used != FALLBACK
         return {
-            "estimator": self.used,
+            # Of mandatory filings the rate is that of filing: the estimate has a name of its own.
+            "estimator": self.calibration.estimator,
             "failed_estimators": dict(self.failed),
             "incidents_per_28_days": {
-                "value": float(self.calibration.denominators.sum()),
+                "value": value,
                 "lower": lower if is_fitted else None,
                 "upper": upper if is_fitted else None,
             },
@@ -138,6 +140,14 @@ class Correction:
             else None,
             "is_wide": is_fitted and not self.spread < WIDE,
         }
+
+
+def include(value: float, lower: float, upper: float) -> tuple[float, float]:
+    """The ends of an interval, moved to its estimate where draws lie on one side of it.
+
+    Estimates hold common parameters at their mode; draws of skewed ones may all lie above.
+    """
+    return min(float(lower), value), max(float(upper), value)
 
 
 def gap_ranges(
@@ -189,7 +199,10 @@ def _range(drawn: np.ndarray, figure: dict[str, Any], names: tuple[str, str]) ->
 
 
 def rows_used(records: Records, domain: str, test_from: date) -> dict[str, dict[str, Any]]:
-    """Complaints learned from and complaints of the test period: how many, first and last day."""
+    """Rows learned from, those of them the correction counts, and rows of the test period.
+
+    How many, first and last day of each. Filings reach further back than the window of a city.
+    """
     days = records.sql(
         "SELECT domain, CAST(received_at AS DATE) AS day, count(*) AS n FROM complaints "
         "GROUP BY ALL ORDER BY ALL"
@@ -197,6 +210,7 @@ def rows_used(records: Records, domain: str, test_from: date) -> dict[str, dict[
     own = [row for row in days if row["domain"] == domain]
     parts = {
         "learned": [row for row in own if row["day"] < test_from],
+        "corrected": [row for row in own if records.window[0] <= row["day"] < test_from],
         "tested": [row for row in own if row["day"] >= test_from],
     }
     return {

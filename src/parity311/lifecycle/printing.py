@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -99,16 +100,15 @@ def print_comparison(result: dict[str, Any]) -> None:
         scenario = f"{block['participation']} participation, {block['capacity']} capacity"
         if block["is_real"]:
             scenario = f"as recorded, incidents by {block['estimator']}"
-        table = Table(title=f"{block['domain']} · {scenario}")
-        best = "ceiling" if block["policies"][0]["ceiling"] == "ceiling" else "best known"
+        table = Table(title=f"{block['domain']} · {scenario}", box=SIMPLE_HEAD, pad_edge=False)
+        best = "ceiling" if block["policies"][0]["ceiling"] == "ceiling" else "best\nknown"
         columns = {
             "policy": "policy",
             "reward": "reward",
             "recall": "recall",
-            "precision": "precision",
             "coverage_gap": "gap",
             "visits_per_complaint": "visits",
-            "share_of_way": f"way to {best}",
+            "share_of_way": f"way to\n{best}",
         }
         if not is_known(block):
             del columns["coverage_gap"]

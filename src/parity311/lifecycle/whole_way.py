@@ -39,6 +39,7 @@ from parity311.lifecycle.on_records import (
     first_test_day,
     gap_ranges,
     incident_draws,
+    include,
     is_real,
     rows_used,
     scoring_params,
@@ -356,15 +357,17 @@ def _train(
 def _denominator_rows(calibrations: dict[str, Calibration]) -> list[dict[str, Any]]:
     """Estimated incidents per four weeks, by estimator and stratum."""
     rows = []
-    for name, found in calibrations.items():
+    for found in calibrations.values():
         for index, stratum in enumerate(found.strata):
+            value = float(found.denominators[index])
+            lower, upper = include(value, *found.intervals[index])
             rows.append(
                 {
-                    "estimator": name,
+                    "estimator": found.estimator,
                     "stratum": stratum,
-                    "incidents_per_28_days": float(found.denominators[index]),
-                    "lower": float(found.intervals[index, 0]),
-                    "upper": float(found.intervals[index, 1]),
+                    "incidents_per_28_days": value,
+                    "lower": lower,
+                    "upper": upper,
                     "complaints_per_28_days": float(found.complaints[index]),
                 }
             )

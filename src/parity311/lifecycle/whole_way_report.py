@@ -73,7 +73,11 @@ def write_report(run: RunWriter, blocks: Sequence[Block], curves: Sequence[Curve
     overview = Section(
         heading="All settings side by side",
         tables=(_overview_table(blocks),),
-        notes=tuple(dict.fromkeys(findings.say_intervals(block) for block in blocks)),
+        notes=(
+            *dict.fromkeys(findings.say_intervals(block) for block in blocks),
+            f"More of this run: `parity311 audit {run.id}` says who is served, `parity311 explain "
+            f"{run.id}` what drives each recommendation.",
+        ),
     )
     kinds = dict.fromkeys(REAL if block["is_real"] else SYNTHETIC for block in blocks)
     summary = (
@@ -321,11 +325,14 @@ def _audit_table(run: RunWriter, block: Block) -> TableView:
             Column("denominator", "of", number_format="text"),
             Column("stratum", "income quintile", number_format="text"),
             Column("served", "served", number_format="integer"),
-            Column("rate", "rate", lower="lower", upper="upper"),
+            Column(
+                "rate", "rate", lower="lower", upper="upper", number_format="percent", decimals=3
+            ),
             Column("note", "note", number_format="text"),
         ),
         caption=f"What the records say of who was served, of complaints received {tested['first']} "
-        f"to {tested['last']}. {verdicts}.",
+        f"to {tested['last']}: what was done then, not what a rule would do in the process played "
+        f"above. {verdicts}.",
     )
 
 

@@ -145,6 +145,8 @@ def test_a_failed_estimator_is_named_with_its_reason() -> None:
     assert "what nobody reported is not in it" in findings.say_coverage([block])
     assert "reported or not" in findings.say_coverage([make_block(is_real=True)])
     assert findings.say_correction([make_block()]) == ""
+    filings = make_block("boiler", is_real=True, estimator="filings")
+    assert "estimated with `filings`" in findings.say_correction([filings])
 
 
 def test_an_alternative_must_not_find_less() -> None:

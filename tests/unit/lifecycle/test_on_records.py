@@ -14,7 +14,7 @@ from tests.conftest import tiny_tables, write_folder
 from tests.unit.lifecycle.made_up_blocks import make_block
 
 from parity311.errors import EstimationError, InputError
-from parity311.lifecycle import on_records
+from parity311.lifecycle import findings, on_records
 from parity311.lifecycle.on_records import (
     SETTING,
     Correction,
@@ -123,6 +123,10 @@ def test_what_is_known_within_a_factor_is_told_from_what_is_known(records: Recor
     draws = 20.0 * rng.lognormal(0.0, 0.1, (400, 6))
     draws[:, 0] = 20.0 * rng.lognormal(0.0, 1.0, 400)
     assert with_draws(found.calibration, draws).describe()["is_wide"]
+    # Draws may all lie above the estimate; its interval holds it all the same.
+    above = replace(wide.calibration, denominators=np.full(6, 0.1))
+    total = Correction({"exposure_rate": above}, {}).describe()["incidents_per_28_days"]
+    assert total["lower"] <= total["value"] <= total["upper"]
     nothing = np.zeros((400, 6))
     assert with_draws(found.calibration, nothing).describe()["incidents_known_within"] is None
 
@@ -151,6 +155,13 @@ def test_rows_used_are_those_of_the_domain(records: Records) -> None:
     assert rows["learned"]["first"] == str(received[0])
     assert rows["learned"]["last"] < str(day) <= rows["tested"]["first"]
     assert rows["tested"]["last"] == str(received[-1])
+    later = Records(records.folder, {**records.manifest, "date_from": "2024-02-01"})
+    found = rows_used(later, "heat", day)
+    assert found["learned"] == rows["learned"], "what is learned from does not stop at the window"
+    assert 0 < found["corrected"]["complaints"] < found["learned"]["complaints"]
+    said = findings.say_rows({"rows": found})
+    assert f"{found['corrected']['complaints']} of them, from 2024-02" in said
+    assert "of them" not in findings.say_rows({"rows": rows})
     assert rows_used(records, "crane", day)["learned"] == {"complaints": 0, "first": "", "last": ""}
 
 
