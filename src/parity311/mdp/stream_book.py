@@ -11,9 +11,10 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from parity311.errors import EstimationError, InputError
+from parity311.errors import EstimationError
 from parity311.mdp.contract import N_STRATA
 from parity311.mdp.stream import N_LEVELS, ActionTable, Shape
+from parity311.records.absent import no_such_domain
 from parity311.records.schema import SEVERITIES
 from parity311.records.store import Records
 
@@ -95,11 +96,7 @@ def read_book(
     `cut_off` is changed only by the test of it.
     """
     if office.slug not in records.domains:
-        have = ", ".join(records.domains) or "none"
-        raise InputError(
-            f"{records.folder} has no complaints of domain {office.slug!r}; it has: {have}. Build "
-            "or import records of that domain."
-        )
+        raise no_such_domain(records, office.slug)
     rows = records.sql(_book_query(office, date_from, date_to, cut_off))
     if rows.num_rows < FEWEST_CASES:
         raise EstimationError(

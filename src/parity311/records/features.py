@@ -11,7 +11,7 @@ from datetime import date
 
 import pyarrow as pa
 
-from parity311.errors import InputError
+from parity311.records.absent import no_such_domain
 from parity311.records.store import Records
 
 STRICTLY_BEFORE = "INTERVAL 1 MICROSECOND PRECEDING"
@@ -65,10 +65,7 @@ def complaint_features(
     ordered by received_at, complaint_id.
     """
     if domain not in records.domains:
-        raise InputError(
-            f"{records.folder} has no complaints of domain {domain!r}; it has "
-            f"{', '.join(records.domains)}."
-        )
+        raise no_such_domain(records, domain)
     return records.sql(features_query(domain, before, cut_off))
 
 
