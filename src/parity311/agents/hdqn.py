@@ -25,6 +25,7 @@ from parity311.agents.base import Agent, Rollout
 from parity311.agents.dqn import DQNConfig
 from parity311.agents.forward import NOT_ALLOWED
 from parity311.agents.networks import Network, apply_network, apply_networks, init_network
+from parity311.agents.settings import Categories, Layers
 from parity311.errors import TrainingError
 
 
@@ -32,9 +33,9 @@ from parity311.errors import TrainingError
 class HDQNConfig(DQNConfig):
     """Hyper-parameters of DQN, and the categories."""
 
-    hidden: tuple[int, ...] = (256, 256)
+    hidden: Layers = (256, 256)
     """units of the hidden layers of both levels (the paper's)"""
-    categories: tuple[int, ...] = ()
+    categories: Categories = ()
     """category of each action, from 0; empty: a category for each"""
 
 

@@ -47,10 +47,8 @@ STRATA = {
 }
 """Ways of grouping, in words."""
 STRATA_SETS = {
-    "income5": ("income5",),
+    **{name: (name,) for name in STRATA},
     "race": ("race5", "race_majority"),
-    "language": ("language",),
-    "channel": ("channel",),
     "all": tuple(STRATA),
 }
 """What ``--strata`` accepts."""

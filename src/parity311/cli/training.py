@@ -7,16 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from parity311.cli.options import (
-    ActionSet,
-    Json,
-    ObservationSet,
-    PolicyFolder,
-    Steps,
-    Until,
-    print_json,
-)
+from parity311.cli.options import ActionSet, ObservationSet, PolicyFolder, Until, print_json
 from parity311.errors import InputError
+from parity311.options import MOST_AGENTS, Json, Steps, longer_than_nothing, within
 
 
 def train_command(
@@ -27,7 +20,10 @@ def train_command(
     preference: Annotated[
         str, typer.Option(help="Weights of speed,cost,equity,retention; the domain's if empty.")
     ] = "",
-    seeds: Annotated[int, typer.Option(help="Agents to train, with seeds 0, 1, 2 …", min=1)] = 1,
+    seeds: Annotated[
+        int,
+        typer.Option(help="Agents to train, with seeds 0, 1, 2 …", callback=within(1, MOST_AGENTS)),
+    ] = 1,
     records: Annotated[
         Path | None, typer.Option(help="Folder of records to estimate the process from.")
     ] = None,
@@ -37,7 +33,11 @@ def train_command(
     out: PolicyFolder = Path("runs/training"),
     resume: Annotated[bool, typer.Option(help="Go on from the folder's checkpoint.")] = False,
     slice_seconds: Annotated[
-        float, typer.Option(help="Stop after so many seconds, to go on later with --resume.")
+        float,
+        typer.Option(
+            help="Stop after so many seconds, to go on later with --resume.",
+            callback=longer_than_nothing,
+        ),
     ] = float("inf"),
     settings: Annotated[
         list[str] | None,
@@ -135,8 +135,12 @@ def _print_settings(settings: dict[str, dict[str, Any]], as_json: bool) -> None:
 def sweep_command(
     domain: Annotated[str, typer.Argument(help="A domain's name.")],
     agent: Annotated[str, typer.Option(help="dqn, cql, reinforce, hdqn or td.")] = "dqn",
-    preferences: Annotated[int, typer.Option(help="Preferences to train.", min=1)] = 128,
-    seeds: Annotated[int, typer.Option(help="Seeds for each.", min=1)] = 5,
+    preferences: Annotated[
+        int, typer.Option(help="Preferences to train.", callback=within(1, MOST_AGENTS))
+    ] = 128,
+    seeds: Annotated[
+        int, typer.Option(help="Seeds for each.", callback=within(1, MOST_AGENTS))
+    ] = 5,
     steps: Steps = 20_000,
     records: Annotated[
         Path | None, typer.Option(help="Folder of records; the domain's example if not given.")
@@ -144,7 +148,11 @@ def sweep_command(
     until: Until = None,
     out: PolicyFolder = Path("runs/sweep"),
     chunk: Annotated[
-        int, typer.Option(help="Agents that learn side by side; 0 lets memory and cores decide.")
+        int,
+        typer.Option(
+            help="Agents that learn side by side; 0 lets memory and cores decide.",
+            callback=within(0, MOST_AGENTS),
+        ),
     ] = 0,
     resume: Annotated[bool, typer.Option(help="Go on from the folder's checkpoints.")] = False,
     settings: Annotated[

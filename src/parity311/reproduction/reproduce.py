@@ -50,6 +50,9 @@ def run_stages(
     """Run these stages in order; what the last one found."""
     if config.preset not in BUDGETS:
         raise unknown_name("preset", config.preset, BUDGETS)
+    for stage in stages:
+        if stage not in STAGES:
+            raise unknown_name("stage", stage, STAGES)
     found: dict[str, Any] = {}
     for stage in stages:
         if stage == "prepare":
@@ -66,14 +69,12 @@ def run_stages(
                     f"{len(found['missing'])} of {found['jobs']} trainings are not finished; run "
                     "the stage again, it goes on where it stopped."
                 )
-        elif stage == "report":
+        else:
             from parity311.reproduction.report_stage import write_reproduction
 
             found = write_reproduction(
                 folder, runs=runs, progress=progress, n_workers=n_workers or os.cpu_count() or 1
             )
-        else:
-            raise unknown_name("stage", stage, STAGES)
     return found
 
 
