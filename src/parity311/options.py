@@ -40,6 +40,16 @@ def longer_than_nothing(seconds: float) -> float:
     return seconds
 
 
+def folder_of_its_own(folder: Path) -> Path:
+    """Check of a folder that is written whole: not the current one, nor one around it."""
+    if Path.cwd().resolve().is_relative_to(folder.resolve()):
+        raise typer.BadParameter(
+            f"{folder} is the current folder or lies around it, and would be written whole; name a "
+            "folder of its own, such as cities/small."
+        )
+    return folder
+
+
 def seed_option(about: str) -> typer.models.OptionInfo:
     """A seed, with what it is for."""
     return typer.Option(

@@ -44,6 +44,17 @@ BASE: dict[str, tuple[str, ...]] = {
 }
 """What a command needs beside the option that is tried; refused itself when it is opened."""
 
+MORE = {
+    ("city build", "--out"): (".", ".."),
+    ("records import", "--out"): (".", ".."),
+    ("train", "--preference"): ("nan,0,0,1", "1,1,1,1", "1,0,0"),
+    ("train", "--set"): ("discount=2", "discount", "no_such=1", "hidden=[[1]]"),
+    ("bench quality", "--city-seeds"): ("-1", "7,7,x", "1" * 30),
+    ("parity", "--factors"): ("-1", "nan", "x"),
+    ("audit", "--tau"): ("0", "1"),
+}
+"""What only one option can refuse."""
+
 FREE = {
     ("fetch nyc", "--app-token"),
     ("fetch nyc", "--census-key"),
@@ -91,7 +102,7 @@ def tries() -> Iterator[Try]:
             flags = [flag for flag in parameter.opts if flag.startswith("--")]
             if not flags or flags[0] == "--help" or (name, flags[0]) in FREE:
                 continue
-            for value in nonsense(kinds[parameter.name]):
+            for value in (*nonsense(kinds[parameter.name]), *MORE.get((name, flags[0]), ())):
                 yield Try(name, (*base, flags[0], value))
 
 

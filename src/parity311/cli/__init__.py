@@ -25,7 +25,7 @@ from parity311.evaluation.parity_commands import parity_command
 from parity311.explain.commands import documents_command, explain_command
 from parity311.feeds.commands import fetch_app, records_app
 from parity311.lifecycle.frontier_commands import frontier_command
-from parity311.options import Cities, Json, Runs, Seed
+from parity311.options import Cities, Json, Runs, Seed, folder_of_its_own
 from parity311.reporting.commands import app as reporting_app
 from parity311.reproduction.commands import reproduce_command
 
@@ -72,9 +72,12 @@ def _options(
 
 @city_app.command("build")
 def build_command(
-    out: Annotated[Path, typer.Option(help="Folder to write the city to.", file_okay=False)] = Path(
-        "cities/small"
-    ),
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Folder to write the city to.", file_okay=False, callback=folder_of_its_own
+        ),
+    ] = Path("cities/small"),
     preset: Preset = "small",
     seed: Seed = 7,
     participation: Annotated[str, typer.Option(help="measured or strong.")] = "measured",

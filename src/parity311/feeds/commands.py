@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from parity311.options import Json, within
+from parity311.options import Json, folder_of_its_own, within
 
 fetch_app = typer.Typer(
     help="Download public records, resumable and verified.", no_args_is_help=True
@@ -122,7 +122,12 @@ def fetch_command(
 @records_app.command("import")
 def import_command(
     paths: Annotated[list[Path], typer.Argument(help="Exports, and folders that fetch wrote.")],
-    out: Annotated[Path, typer.Option(help="Folder to write the records to.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Folder to write the records to.", file_okay=False, callback=folder_of_its_own
+        ),
+    ],
     domains: Domains = None,
     city_map: Annotated[
         Path | None, typer.Option("--map", help="TOML file that describes another city's columns.")
