@@ -130,6 +130,8 @@ def read_command(text: str) -> None:
     while hasattr(group, "commands") and words and words[0] in group.commands:
         path.append(words.pop(0))
         group = group.commands[path[-1]]
+    if hasattr(group, "commands") and words[:1] != ["--help"]:
+        raise LookupError(f"No such command: {text}")
     if words != ["--help"]:
         group.make_context(" ".join(path), words)
 

@@ -152,7 +152,12 @@ def run_command(
     runs: Runs = Path("runs"),
     cities: Cities = Path("cities"),
     records: Annotated[
-        Path | None, typer.Option(help="Imported records to use instead of synthetic cities.")
+        Path | None,
+        typer.Option(
+            help="Imported records to use instead of synthetic cities.",
+            exists=True,
+            file_okay=False,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -25,7 +25,8 @@ def train_command(
         typer.Option(help="Agents to train, with seeds 0, 1, 2 …", callback=within(1, MOST_AGENTS)),
     ] = 1,
     records: Annotated[
-        Path | None, typer.Option(help="Folder of records to estimate the process from.")
+        Path | None,
+        typer.Option(help="Folder of records to estimate the process from.", file_okay=False),
     ] = None,
     example: Annotated[bool, typer.Option(help="Train in the domain's small example.")] = False,
     until: Until = None,
@@ -143,7 +144,8 @@ def sweep_command(
     ] = 5,
     steps: Steps = 20_000,
     records: Annotated[
-        Path | None, typer.Option(help="Folder of records; the domain's example if not given.")
+        Path | None,
+        typer.Option(help="Folder of records; the domain's example if not given.", file_okay=False),
     ] = None,
     until: Until = None,
     out: PolicyFolder = Path("runs/sweep"),
