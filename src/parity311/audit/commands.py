@@ -7,18 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
+from parity311.options import Json, Runs
+
 RunArgument = Annotated[
     str,
     typer.Argument(help="A run's id, the beginning of it, or latest; or a folder of records."),
 ]
-Runs = Annotated[Path, typer.Option("--runs", help="Folder that runs are written to.")]
 
 
 def audit_command(
     run: RunArgument,
     strata: Annotated[
-        str | None, typer.Option(help="income5, race, language, channel or all.")
+        str | None,
+        typer.Option(help="income5, race5, race_majority, race (both), language, channel or all."),
     ] = None,
     tau: Annotated[float | None, typer.Option(help="Largest gap that passes.")] = None,
     spec: Annotated[Path | None, typer.Option(help="Audit specification (TOML).")] = None,

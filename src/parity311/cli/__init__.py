@@ -11,14 +11,14 @@ import json
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from parity311 import __version__
 from parity311.audit.commands import audit_command
 from parity311.cli.bench import bench_app
-from parity311.cli.options import Json, Preset, Runs, Seed, print_json
+from parity311.cli.options import Preset, print_json
 from parity311.cli.training import sweep_command, train_command
 from parity311.errors import Parity311Error
 from parity311.evaluation.off_policy.commands import backtest_command
@@ -26,6 +26,7 @@ from parity311.evaluation.parity_commands import parity_command
 from parity311.explain.commands import documents_command, explain_command
 from parity311.feeds.commands import fetch_app, records_app
 from parity311.lifecycle.frontier_commands import frontier_command
+from parity311.options import Cities, Json, Runs, Seed, folder_of_its_own
 from parity311.reporting.commands import app as reporting_app
 from parity311.reproduction.commands import reproduce_command
 from parity311.storage.disk import disk_error
@@ -73,7 +74,12 @@ def _options(
 
 @city_app.command("build")
 def build_command(
-    out: Annotated[Path, typer.Option(help="Folder to write the city to.")] = Path("cities/small"),
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Folder to write the city to.", file_okay=False, callback=folder_of_its_own
+        ),
+    ] = Path("cities/small"),
     preset: Preset = "small",
     seed: Seed = 7,
     participation: Annotated[str, typer.Option(help="measured or strong.")] = "measured",
@@ -122,6 +128,9 @@ def build_command(
 @city_app.command("describe")
 def describe_command(
     city: Annotated[Path, typer.Argument(help="Folder of a synthetic city.")],
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Print every figure with its source, not what is off.")
+    ] = False,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
@@ -134,7 +143,7 @@ def describe_command(
         return
     from parity311.lifecycle.printing import print_calibration
 
-    print_calibration(description)
+    print_calibration(description, show_all)
 
 
 @app.command("run")
@@ -143,9 +152,14 @@ def run_command(
     seed: Seed = 7,
     domains: Annotated[str, typer.Option(help="Domains to take the whole way.")] = "boiler,heat",
     runs: Runs = Path("runs"),
-    cities: Annotated[Path, typer.Option(help="Folder that cities are kept in.")] = Path("cities"),
+    cities: Cities = Path("cities"),
     records: Annotated[
-        Path | None, typer.Option(help="Imported records to use instead of synthetic cities.")
+        Path | None,
+        typer.Option(
+            help="Imported records to use instead of synthetic cities.",
+            exists=True,
+            file_okay=False,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -209,14 +223,36 @@ REFUSALS = frozenset(
 def main() -> None:
     """Entry point: run a command; print a user's error as one line and exit with 2."""
     try:
-        app()
-    except (Parity311Error, OSError) as error:
-        if isinstance(error, OSError):
-            if error.errno not in REFUSALS:
-                raise
-            error = disk_error(error, Path("the output"))
-        message = " ".join(str(error).split())
-        if "--json" in sys.argv:
-            typer.echo(json.dumps({"error": message}))
-        typer.echo(f"error: {message}", err=True)
-        sys.exit(2)
+        code = app(prog_name="parity311", standalone_mode=False)
+    except Parity311Error as error:
+        _fail(str(error))
+    except typer.Abort:
+        sys.exit(1)
+    except OSError as error:
+        if error.errno not in REFUSALS:
+            raise
+        _fail(str(disk_error(error, Path("the output"))))
+    except Exception as error:
+        # What the parser of the command line raises has no public common class.
+        say = getattr(error, "format_message", None)
+        if say is None:
+            raise
+        if type(error).__name__ == "NoArgsIsHelpError":
+            getattr(error, "show")()  # noqa: B009
+            sys.exit(2)
+        _fail(f"{say().rstrip('.')}; `{_asked_for(error)} --help` has what is allowed.")
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _asked_for(error: Exception) -> str:
+    """The command that an error of the parser is about."""
+    context = getattr(error, "ctx", None)
+    return context.command_path if context else "parity311"
+
+
+def _fail(text: str) -> NoReturn:
+    message = " ".join(text.split())
+    if "--json" in sys.argv:
+        typer.echo(json.dumps({"error": message}))
+    typer.echo(f"error: {message}", err=True)
+    sys.exit(2)

@@ -9,15 +9,14 @@ import typer
 
 from parity311.cli.options import (
     ActionSet,
-    Json,
     ObservationSet,
     PolicyFolder,
     ReportingEstimator,
-    Steps,
     Until,
     print_json,
 )
 from parity311.errors import InputError
+from parity311.options import MOST_AGENTS, Json, Steps, longer_than_nothing, within
 
 
 def train_command(
@@ -28,9 +27,13 @@ def train_command(
     preference: Annotated[
         str, typer.Option(help="Weights of speed,cost,equity,retention; the domain's if empty.")
     ] = "",
-    seeds: Annotated[int, typer.Option(help="Agents to train, with seeds 0, 1, 2 …", min=1)] = 1,
+    seeds: Annotated[
+        int,
+        typer.Option(help="Agents to train, with seeds 0, 1, 2 …", callback=within(1, MOST_AGENTS)),
+    ] = 1,
     records: Annotated[
-        Path | None, typer.Option(help="Folder of records to estimate the process from.")
+        Path | None,
+        typer.Option(help="Folder of records to estimate the process from.", file_okay=False),
     ] = None,
     example: Annotated[bool, typer.Option(help="Train in the domain's small example.")] = False,
     until: Until = None,
@@ -39,7 +42,11 @@ def train_command(
     out: PolicyFolder = Path("runs/training"),
     resume: Annotated[bool, typer.Option(help="Go on from the folder's checkpoint.")] = False,
     slice_seconds: Annotated[
-        float, typer.Option(help="Stop after so many seconds, to go on later with --resume.")
+        float,
+        typer.Option(
+            help="Stop after so many seconds, to go on later with --resume.",
+            callback=longer_than_nothing,
+        ),
     ] = float("inf"),
     settings: Annotated[
         list[str] | None,
@@ -146,17 +153,26 @@ def _print_settings(settings: dict[str, dict[str, Any]], as_json: bool) -> None:
 def sweep_command(
     domain: Annotated[str, typer.Argument(help="A domain's name.")],
     agent: Annotated[str, typer.Option(help="dqn, cql, reinforce, hdqn or td.")] = "dqn",
-    preferences: Annotated[int, typer.Option(help="Preferences to train.", min=1)] = 128,
-    seeds: Annotated[int, typer.Option(help="Seeds for each.", min=1)] = 5,
+    preferences: Annotated[
+        int, typer.Option(help="Preferences to train.", callback=within(1, MOST_AGENTS))
+    ] = 128,
+    seeds: Annotated[
+        int, typer.Option(help="Seeds for each.", callback=within(1, MOST_AGENTS))
+    ] = 5,
     steps: Steps = 20_000,
     records: Annotated[
-        Path | None, typer.Option(help="Folder of records; the domain's example if not given.")
+        Path | None,
+        typer.Option(help="Folder of records; the domain's example if not given.", file_okay=False),
     ] = None,
     until: Until = None,
     estimator: ReportingEstimator = "exposure_rate",
     out: PolicyFolder = Path("runs/sweep"),
     chunk: Annotated[
-        int, typer.Option(help="Agents that learn side by side; 0 lets memory and cores decide.")
+        int,
+        typer.Option(
+            help="Agents that learn side by side; 0 lets memory and cores decide.",
+            callback=within(0, MOST_AGENTS),
+        ),
     ] = 0,
     resume: Annotated[bool, typer.Option(help="Go on from the folder's checkpoints.")] = False,
     settings: Annotated[

@@ -25,7 +25,7 @@ from parity311.explain.document_fields import (
     NOT_PROVIDED,
     Document,
 )
-from parity311.explain.explain_run import explain_policy, explanation_to_plain
+from parity311.explain.explain_run import Tell, explain_policies, explanation_to_plain
 from parity311.explain.impact_table import impact_rows
 from parity311.explain.stored import load_policies
 from parity311.runs.folder import Run
@@ -101,13 +101,20 @@ def to_markdown(document: Document, rows: list[FilledField]) -> str:
 
 
 def write_documents(
-    source: Run, *, root: Path, human: dict[str, str], spec: AuditSpec | None = None
+    source: Run,
+    *,
+    root: Path,
+    human: dict[str, str],
+    spec: AuditSpec | None = None,
+    tell: Tell = lambda line: None,
 ) -> dict[str, Any]:
     """Write all documents of a run as a run of its own: Markdown, CSV, JSON and a page."""
     spec = spec or AuditSpec(n_draws=1000)
     inputs = load_inputs(source)
+    tell("auditing who was served")
     audits = assess_domains(inputs, spec)
-    facts = collect_facts(source, audits, spec, _explanations(source))
+    facts = collect_facts(source, audits, spec, _explanations(source, tell))
+    tell("writing the documents")
     filled = {document.name: fill(document, facts, human) for document in DOCUMENTS}
     impact = [row for one in inputs for row in impact_rows(one, spec)]
     config = {"run": source.id, "spec_sha256": spec.sha256, "human": human}
@@ -140,12 +147,12 @@ def write_documents(
     }
 
 
-def _explanations(source: Run) -> list[dict[str, Any]]:
+def _explanations(source: Run, tell: Tell) -> list[dict[str, Any]]:
     try:
         policies = load_policies(source)
     except RunError:
         return []  # a run without policies still has documents; the field reads "not provided"
-    return [explanation_to_plain(explain_policy(one)) for one in policies]
+    return [explanation_to_plain(one) for one in explain_policies(policies, tell)]
 
 
 def _count_missing(filled: dict[str, list[FilledField]]) -> int:

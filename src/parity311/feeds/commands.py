@@ -13,6 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
+from parity311.options import Json, folder_of_its_own, within
+
 fetch_app = typer.Typer(
     help="Download public records, resumable and verified.", no_args_is_help=True
 )
@@ -20,7 +22,6 @@ records_app = typer.Typer(
     help="Import exports into the canonical tables, and check them.", no_args_is_help=True
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
 Overwrite = Annotated[bool, typer.Option(help="Replace the imported records there.")]
 Domains = Annotated[str | None, typer.Option(help="Comma-separated domains; all if not given.")]
 
@@ -79,11 +80,16 @@ def fetch_command(
         str | None, typer.Option(envvar="CENSUS_API_KEY", help="Key of the Census API.")
     ] = None,
     census: Annotated[bool, typer.Option(help="Fetch ACS figures as well.")] = True,
-    acs_year: Annotated[int, typer.Option(help="Last year of the five-year ACS tables.")] = 2023,
+    acs_year: Annotated[
+        int,
+        typer.Option(help="Last year of the five-year ACS tables.", callback=within(2009, 2100)),
+    ] = 2023,
     protocol: Annotated[
         str, typer.Option(help="soda2, soda3 (needs a token) or file (whole exports).")
     ] = "soda2",
-    page_rows: Annotated[int, typer.Option(min=1, help="Rows a page.")] = 50_000,
+    page_rows: Annotated[
+        int, typer.Option(callback=within(1, 10_000_000), help="Rows a page.")
+    ] = 50_000,
     as_json: Json = False,
 ) -> None:
     """Download what the domains need from NYC Open Data and the Census; run again to go on."""
@@ -116,7 +122,12 @@ def fetch_command(
 @records_app.command("import")
 def import_command(
     paths: Annotated[list[Path], typer.Argument(help="Exports, and folders that fetch wrote.")],
-    out: Annotated[Path, typer.Option(help="Folder to write the records to.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Folder to write the records to.", file_okay=False, callback=folder_of_its_own
+        ),
+    ],
     domains: Domains = None,
     city_map: Annotated[
         Path | None, typer.Option("--map", help="TOML file that describes another city's columns.")

@@ -7,19 +7,28 @@ from typing import Annotated, Any
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
-Runs = Annotated[Path, typer.Option("--runs", help="Folder that runs are written to.")]
+from parity311.options import MOST_AGENTS, MOST_STEPS, Json, Runs, seed_option, within
 
 
 def frontier_command(
     domain: Annotated[str, typer.Argument(help="A domain's name; `parity311 domains` has them.")],
     city: Annotated[Path, typer.Option(help="Folder of a city, or of imported records.")],
-    preferences: Annotated[int, typer.Option(help="Preferences on the menu, 2 or more.")] = 128,
-    seeds: Annotated[int, typer.Option(help="Seeds of each; intervals need 2 or more.")] = 5,
+    preferences: Annotated[
+        int,
+        typer.Option(help="Preferences on the menu, 2 or more.", callback=within(2, MOST_AGENTS)),
+    ] = 128,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            help="Seeds of each; intervals need 2 or more.", callback=within(1, MOST_AGENTS)
+        ),
+    ] = 5,
     agent: Annotated[
         str, typer.Option(help="conditioned (one network for all) or dqn (an agent for each).")
     ] = "conditioned",
-    steps: Annotated[int, typer.Option(help="Updates of every agent.")] = 10_000,
+    steps: Annotated[
+        int, typer.Option(help="Updates of every agent.", callback=within(1, MOST_STEPS))
+    ] = 10_000,
     sweep: Annotated[
         Path | None, typer.Option(help="Take the agents from the folder of an earlier sweep.")
     ] = None,
@@ -30,7 +39,7 @@ def frontier_command(
     sensitivity: Annotated[
         bool, typer.Option(help="Measure which assumption moves the frontier most.")
     ] = True,
-    seed: Annotated[int, typer.Option(help="Of the test episodes.")] = 0,
+    seed: Annotated[int, seed_option("Of the test episodes.")] = 0,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:

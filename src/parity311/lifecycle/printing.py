@@ -67,30 +67,31 @@ def print_domains(cards: list[dict[str, Any]]) -> None:
     Console().print(table)
 
 
-def print_calibration(description: dict[str, Any]) -> None:
-    """Print the city's figures beside their targets, those that are off first in view."""
+def print_calibration(description: dict[str, Any], show_all: bool = False) -> None:
+    """Print the city's figures beside their targets: those that are off, or all with sources."""
     rows = description["calibration"]
-    table = Table(title=f"{description['city']}: the city beside the records it is modelled on")
+    shown = rows if show_all else [row for row in rows if row["ok"] is False]
+    what = "the city beside the records it is modelled on"
+    table = Table(title=f"{description['city']}: {what if show_all else 'what is off target'}")
     for heading in ("figure", "target", "achieved", "tolerance", "ok", "source"):
-        table.add_column(heading, overflow="fold")
-    for row in rows:
+        if show_all or heading not in ("ok", "source"):
+            table.add_column(heading, overflow="fold")
+    for row in shown:
         mark = "yes" if row["ok"] else "[bold red]off[/]" if row["ok"] is False else "n/a"
-        table.add_row(
-            row["name"],
-            _number(row["target"]),
-            _number(row["achieved"]),
-            str(row["tolerance"]),
-            mark,
-            row["source"],
-        )
+        figures = (row["name"], _number(row["target"]), _number(row["achieved"]))
+        rest = (mark, row["source"]) if show_all else ()
+        table.add_row(*figures, str(row["tolerance"]), *rest)
     console = Console()
-    console.print(table)
+    if shown:
+        console.print(table)
     judged = [row for row in rows if row["ok"] is not None]
     n_ok = sum(bool(row["ok"]) for row in judged)
     console.print(
         f"{n_ok} of {len(judged)} within tolerance; fingerprint {description['fingerprint']}"
     )
     console.print(f"Pictures: {description['report']}")
+    if not show_all:
+        console.print("Every figure with its source: the same command with --all.")
 
 
 def print_comparison(result: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 
-from parity311.errors import EstimationError, InputError
+from parity311.errors import EstimationError
 from parity311.mdp import casebook
 from parity311.mdp.contract import N_STRATA
 from parity311.mdp.kind_chances import chance_from_looks
@@ -31,6 +31,7 @@ from parity311.mdp.stream_records import (
     true_reporting,
     units_by_kind,
 )
+from parity311.records.absent import no_such_domain
 from parity311.records.schema import SEVERITIES
 from parity311.records.sql import cases, connect, literal
 from parity311.records.store import Records
@@ -93,11 +94,7 @@ def read_visits(
     Of the others, `is_found` is what the first visit brought.
     """
     if office.slug not in records.domains:
-        have = ", ".join(records.domains) or "none"
-        raise InputError(
-            f"{records.folder} has no complaints of domain {office.slug!r}; it has: {have}. Build "
-            "or import records of that domain."
-        )
+        raise no_such_domain(records, office.slug)
     rows = records.sql(
         _visits_query(without_access), domain=office.slug, date_from=date_from, date_to=date_to
     )

@@ -12,9 +12,10 @@ from typing import LiteralString
 
 import numpy as np
 
-from parity311.errors import EstimationError, InputError
+from parity311.errors import EstimationError
 from parity311.mdp.contract import N_STRATA
 from parity311.mdp.stream import N_LEVELS, ActionTable, Shape
+from parity311.records.absent import no_such_domain
 from parity311.records.schema import SEVERITIES
 from parity311.records.sql import cases, literal
 from parity311.records.store import Records
@@ -106,11 +107,7 @@ def read_book(
     `cut_off` is changed only by the test of it.
     """
     if office.slug not in records.domains:
-        have = ", ".join(records.domains) or "none"
-        raise InputError(
-            f"{records.folder} has no complaints of domain {office.slug!r}; it has: {have}. Build "
-            "or import records of that domain."
-        )
+        raise no_such_domain(records, office.slug)
     rows = records.sql(
         _book_query(office, cut_off), domain=office.slug, date_from=date_from, date_to=date_to
     )

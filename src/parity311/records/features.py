@@ -12,7 +12,7 @@ from typing import LiteralString
 
 import pyarrow as pa
 
-from parity311.errors import InputError
+from parity311.records.absent import no_such_domain
 from parity311.records.sql import identifier, literal
 from parity311.records.store import Records
 
@@ -71,10 +71,7 @@ def complaint_features(
     ordered by received_at, complaint_id.
     """
     if domain not in records.domains:
-        raise InputError(
-            f"{records.folder} has no complaints of domain {domain!r}; it has "
-            f"{', '.join(records.domains)}."
-        )
+        raise no_such_domain(records, domain)
     query = features_query(is_cut=before is not None, cut_off=cut_off)
     return records.sql(query, domain=domain, **({"before": before} if before else {}))
 

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from parity311.options import Json, Runs, Seed, within
+
 app = typer.Typer(
     help="From complaints to estimated incidents, with intervals.", no_args_is_help=True
 )
@@ -36,10 +38,10 @@ Window = Annotated[str, typer.Option(help="Length of a window, e.g. 28d or 4w.")
 Day = datetime | None
 From = Annotated[Day, typer.Option("--from", formats=["%Y-%m-%d"], help="First day.")]
 To = Annotated[Day, typer.Option("--to", formats=["%Y-%m-%d"], help="Day after the last.")]
-Runs = Annotated[Path, typer.Option("--runs", help="Folder that runs are written to.")]
-Draws = Annotated[int, typer.Option("--draws", help="Joint draws behind every interval.", min=2)]
-Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
+Draws = Annotated[
+    int,
+    typer.Option("--draws", help="Joint draws behind every interval.", callback=within(2, 100_000)),
+]
 
 
 @app.command("estimate")
@@ -169,9 +171,13 @@ def spatial_command(
     ],
     edges: Annotated[Path, typer.Option(help="CSV of neighbours: node_a, node_b.")],
     seed: Seed = 0,
-    chains: Annotated[int, typer.Option(help="Chains of the sampler.", min=2)] = 4,
-    warm: Annotated[int, typer.Option(help="Draws to tune each chain with.", min=50)] = 500,
-    draws: Annotated[int, typer.Option(help="Draws of each chain that are kept.", min=50)] = 500,
+    chains: Annotated[int, typer.Option(help="Chains of the sampler.", callback=within(2, 64))] = 4,
+    warm: Annotated[
+        int, typer.Option(help="Draws to tune each chain with.", callback=within(50, 100_000))
+    ] = 500,
+    draws: Annotated[
+        int, typer.Option(help="Draws of each chain that are kept.", callback=within(50, 100_000))
+    ] = 500,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:

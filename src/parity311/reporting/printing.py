@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
+
+WIDEST = 1000
+"""Characters of the widest table that is measured."""
 
 
 def _number(value: float | None) -> str:
@@ -37,7 +41,7 @@ def print_estimate(result: dict[str, Any]) -> None:
             cells.append(f"{_number(row['band_lower'])} to {_number(row['band_upper'])}")
         table.add_row(*cells)
     console = Console()
-    console.print(table)
+    _print_whole(console, table)
     console.print(result["assumption"])
     if result["sensitivity"]:
         console.print(result["sensitivity"])
@@ -110,7 +114,7 @@ def print_comparison(result: dict[str, Any]) -> None:
         ratio = "–" if row["first_to_last"] is None else f"{row['first_to_last']:.2f}"
         table.add_row(row["estimator"], *values, ratio, _percent(row["moved_share"]).lstrip("+"))
     console = Console()
-    console.print(table)
+    _print_whole(console, table)
     console.print(
         "moved: share of all incidents that the estimator gives to other strata than "
         f"{result['compared_with']} does."
@@ -127,6 +131,14 @@ def print_comparison(result: dict[str, Any]) -> None:
             f"{least['first_to_last']:.2f} by {least['estimator']}."
         )
     console.print(f"Report: {result['report']}", soft_wrap=True)
+
+
+def _print_whole(console: Console, table: Table) -> None:
+    """Print a table with every column whole: where the screen is narrower, its lines run on."""
+    options = console.options.update(max_width=WIDEST)
+    needed = Measurement.get(console, options, table).maximum
+    wide = Console(file=console.file, width=max(console.width, needed))
+    wide.print(table)
 
 
 def _compact(title: str) -> Table:
@@ -151,7 +163,7 @@ def print_validation(result: dict[str, Any]) -> None:
             errors = [*row["bias_by_quintile"], row["ratio_error"]]
             cover = f"{row['coverage']:.2f}"
             table.add_row(row["estimator"], told, *(_percent(value) for value in errors), cover)
-        console.print(table)
+        _print_whole(console, table)
         console.print()
     console.print(
         "Relative error of estimated incidents by income quintile and of the ratio of the outer "
@@ -183,7 +195,7 @@ def print_duplicates(console: Console, rows: list[dict[str, Any]]) -> None:
             words += ", while open" if rule["until_closed"] else ""
         counts = (f"{row['n_incidents']:,}", f"{row['n_true_incidents']:,}")
         table.add_row(words, f"{row['precision']:.2f}", f"{row['recall']:.2f}", *counts)
-    console.print(table)
+    _print_whole(console, table)
 
 
 def print_spatial(result: dict[str, Any]) -> None:
@@ -197,7 +209,7 @@ def print_spatial(result: dict[str, Any]) -> None:
             ends = f"{row['auc_lower']:.3f} to {row['auc_upper']:.3f}"
             rest = f"{row['auc_without_early_report']:.3f}"
             table.add_row(row["score"], f"{row['auc']:.3f}", ends, rest)
-        console.print(table)
+        _print_whole(console, table)
     slopes = _compact("Slope of reporting per standard deviation (logit)")
     for heading in ("covariate", "mean", "90 % interval"):
         slopes.add_column(heading, justify="left" if heading == "covariate" else "right")

@@ -9,6 +9,7 @@ from typing import LiteralString
 import numpy as np
 
 from parity311.errors import EstimationError, InputError
+from parity311.records.absent import no_such_domain
 from parity311.records.sql import identifier, literal
 from parity311.records.store import Records
 from parity311.reporting.areas import Areas
@@ -187,10 +188,7 @@ def reports_from_records(
     continues an earlier one of its building counts by the chance that it does not.
     """
     if domain not in records.domains:
-        raise InputError(
-            f"{records.folder} has no complaints of domain {domain!r}; it has "
-            f"{', '.join(records.domains)}."
-        )
+        raise no_such_domain(records, domain)
     date_from = date_from or records.window[0]
     date_to = date_to or records.window[1]
     n_windows = count_windows(date_from, date_to, window_days)

@@ -75,15 +75,21 @@ class Source:
     is_synthetic: bool
 
 
+LONGEST_WINDOW_DAYS = 3660
+"""Ten years: no records here are longer."""
+
+
 def parse_window(text: str) -> int:
     """Read a window like ``28d`` or ``4w``."""
     units = {"d": 1, "w": 7}
     number, unit = text.strip()[:-1], text.strip()[-1:]
-    if unit not in units or not number.isdigit() or int(number) < 1:
+    days = int(number) * units.get(unit, 0) if number.isascii() and number.isdigit() else 0
+    if not 1 <= days <= LONGEST_WINDOW_DAYS:
         raise InputError(
-            f"The window {text!r} is not a length; write days or weeks, e.g. 28d or 4w."
+            f"The window {text!r} is not a length from a day to {LONGEST_WINDOW_DAYS} days; write "
+            "days or weeks, e.g. 28d or 4w."
         )
-    return int(number) * units[unit]
+    return days
 
 
 def read_source(config: EstimateConfig, *, for_regression: bool = False) -> Source:

@@ -56,6 +56,9 @@ def run_stages(
     """Run these stages in order; what the last one found."""
     if config.preset not in BUDGETS:
         raise unknown_name("preset", config.preset, BUDGETS)
+    for stage in stages:
+        if stage not in STAGES:
+            raise unknown_name("stage", stage, STAGES)
     with one_writer(folder):
         return _run_in_order(config, stages, folder, cities, runs, slice_s, n_workers, progress)
 
@@ -86,14 +89,12 @@ def _run_in_order(
                     f"{len(found['missing'])} of {found['jobs']} trainings are not finished; run "
                     "the stage again, it goes on where it stopped."
                 )
-        elif stage == "report":
+        else:
             from parity311.reproduction.report_stage import write_reproduction
 
             found = write_reproduction(
                 folder, runs=runs, progress=progress, n_workers=n_workers or os.cpu_count() or 1
             )
-        else:
-            raise unknown_name("stage", stage, STAGES)
     return found
 
 

@@ -190,5 +190,10 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
             value = json.loads(text)
         except ValueError:
             value = text
-        found[name] = tuple(value) if isinstance(value, list) else value
+        found[name] = _as_tuples(value)
     return found
+
+
+def _as_tuples(value: Any) -> Any:
+    """Lists within lists as tuples, which configurations can be told apart by."""
+    return tuple(_as_tuples(one) for one in value) if isinstance(value, list) else value
