@@ -219,7 +219,7 @@ def _write_in_place(folder: Path, *, slow: bool = False) -> None:
     (folder / OUT).mkdir(exist_ok=True)
     token = os.urandom(4).hex() if slow else "same"
     # Two children have numbers that follow each other: they write in opposite orders.
-    for name in ("first", "second")[:: -1 if os.getpid() % 2 else 1]:
+    for name in ("first", "second")[:: -1 if slow and os.getpid() % 2 else 1]:
         (folder / OUT / name).write_text(token)
         time.sleep(0.05 if slow else 0.0)
 
