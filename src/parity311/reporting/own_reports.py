@@ -116,6 +116,10 @@ def _read_csv(path: Path, required: tuple[str, ...], what: str) -> pa.Table:
             header = [name.strip() for name in next(csv.reader(file))]
         if len(set(header)) < len(header):
             raise RecordsError(f"{path}, row 1: a column is named twice; rename one of them.")
+        if any("\n" in name or "\r" in name for name in header):
+            raise RecordsError(
+                f"{path}, row 1: a column name has a line break; rename that column."
+            )
         columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in header)
         with connect() as connection:
             rows = connection.sql(
