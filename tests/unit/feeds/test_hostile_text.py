@@ -155,3 +155,21 @@ def test_a_line_break_in_a_column_name_is_refused_and_loses_no_rows(tmp_path: Pa
         read_own_reports(path)
     with pytest.raises(Parity311Error, match="line break or a lone quotation mark"):
         import_records([path], tmp_path / "out")
+
+
+def test_pages_show_text_and_run_none(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from parity311.cli import app
+
+    out, runs = import_with("<script>alert(1)</script>", tmp_path / "files"), tmp_path / "runs"
+    shared = ["--runs", str(runs), "--json"]
+    audited = CliRunner().invoke(app, ["audit", str(out), *shared])
+    given = ["--records", str(out), "--domain", "housing", "--estimator", "raw"]
+    estimated = CliRunner().invoke(app, ["reporting", "estimate", *given, *shared])
+    for done in (audited, estimated):
+        assert done.exit_code == 0, done.output
+        json.loads(done.stdout, parse_constant=pytest.fail)
+    pages = [path.read_text() for path in runs.rglob("*.html")]
+    assert pages
+    assert all("<script>alert" not in page for page in pages)
