@@ -165,7 +165,7 @@ def read_spec(path: str | Path) -> AuditSpec:
         raise InputError(
             f"Cannot read {path}: {error.strerror or error}; name a TOML file."
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not TOML ({error}); correct it and try again.") from error
     return spec_from_plain(plain)
 

@@ -32,6 +32,7 @@ from parity311.runs.folder import Run
 from parity311.runs.sections import Column, Report, Section, TableView
 from parity311.runs.store import start_run
 from parity311.runs.strict_json import to_json
+from parity311.runs.tables import as_cell
 
 FOLDER = "documents"
 PAGE = "documents.html"
@@ -65,7 +66,7 @@ def read_human_fields(path: Path) -> dict[str, str]:
         raise InputError(
             f"Cannot read {path}: {error.strerror or error}; name a TOML file."
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not TOML ({error}); correct it and try again.") from error
     unknown = [name for name in plain if name not in HUMAN_FIELDS]
     if unknown:
@@ -167,9 +168,11 @@ def _entry(rows: list[FilledField]) -> str:
 def _csv(rows: list[dict[str, Any]]) -> str:
     text = io.StringIO()
     names = list(dict.fromkeys(name for row in rows for name in row))
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([as_cell(name) for name in names])
+    for row in rows:
+        cells = (row.get(name, "") for name in names)
+        writer.writerow([as_cell(cell) if isinstance(cell, str) else cell for cell in cells])
     return text.getvalue()
 
 

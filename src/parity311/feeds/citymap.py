@@ -22,6 +22,7 @@ import pyarrow as pa
 from parity311.errors import InputError, unknown_name
 from parity311.feeds import parsing as p
 from parity311.feeds.formats import Format, Layout
+from parity311.feeds.judge import APART
 from parity311.feeds.staging import Clock, rows_of, staged
 from parity311.feeds.tracts import SHARES, TractFigures
 from parity311.records.schema import CHANNELS, DISPOSITION_CLASSES, SEVERITIES
@@ -231,7 +232,7 @@ def read_city_map(path: Path) -> CityMap:
         raise InputError(f"There is no file {path}; give the TOML file that describes the city.")
     try:
         content = tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not valid TOML ({error}); correct that line.") from error
     for name in content:
         if name not in TABLES:
@@ -335,7 +336,7 @@ def _check_categories(path: Path, given: Mapping[str, Any]) -> dict[str, dict[st
     for name, entry in given.items():
         _check_keys(path, f"category {name!r}", entry, ("domain", "severity"))
         domain, severity = entry.get("domain", ""), entry.get("severity", "C")
-        if not re.fullmatch(r"[a-z][a-z_]*", domain):
+        if not re.fullmatch(r"[a-z][a-z_]*", str(domain)) or domain in APART:
             raise InputError(
                 f"Category {name!r} of {path} has domain {domain!r}; give a domain's slug, like "
                 "housing or drainage."

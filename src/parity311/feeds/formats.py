@@ -315,6 +315,10 @@ def recognise(path: Path, own_formats: Sequence[Format] = ()) -> Layout:
     return replace(layout, packing=packing)
 
 
+LONGEST_HEADER = 100_000
+"""Characters of a first line that may be a header: real ones have a few thousand."""
+
+
 def split_header(head: str, delimiter: str) -> list[str]:
     """The names in the first line of a file."""
     return next(csv.reader([head.splitlines()[0]], delimiter=delimiter), [])
@@ -331,7 +335,23 @@ def unique_names(header: Iterable[str]) -> list[str]:
     return names
 
 
+def _check_first_line(path: Path, head: str) -> None:
+    """Refuse a first line that is no header: endless, or broken within a name."""
+    first = head.splitlines()[0]
+    if len(first) > LONGEST_HEADER:
+        raise RecordsError(
+            f"{path} has a first line of more than {LONGEST_HEADER:,} characters, which is no "
+            "header; give a CSV or JSON export."
+        )
+    if first.count('"') % 2:
+        raise RecordsError(
+            f"{path} has a line break or a lone quotation mark in a column name; rename that "
+            "column in the first line."
+        )
+
+
 def _recognise_csv(path: Path, head: str, formats: Sequence[Format]) -> Layout:
+    _check_first_line(path, head)
     found = [
         layout
         for delimiter in DELIMITERS
@@ -391,7 +411,12 @@ def _json_names(path: Path, head: str) -> list[str]:
     names: dict[str, None] = {}
     at = head.find("[") + 1
     if head.lstrip().startswith("[["):
-        return [str(name) for name in decoder.raw_decode(head, at)[0]]
+        try:
+            return [str(name) for name in decoder.raw_decode(head, at)[0]]
+        except (ValueError, RecursionError) as error:
+            raise RecordsError(
+                f"{path} starts like an answer of the Census and cannot be read; fetch it again."
+            ) from error
     if head.lstrip().startswith("{"):
         at = 0
     while True:
@@ -399,7 +424,7 @@ def _json_names(path: Path, head: str) -> list[str]:
             at += 1
         try:
             row, at = decoder.raw_decode(head, at)
-        except ValueError:
+        except (ValueError, RecursionError):
             break
         if not isinstance(row, dict):
             break

@@ -94,7 +94,7 @@ def _read_index(path: Path) -> dict[str, Any]:
         if not is_seal_broken(fetched):
             return fetched
         reason = "it was changed since it was written"
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}"
     raise RecordsError(
         f"{path} cannot be read ({reason}); run the same `parity311 fetch` command again."

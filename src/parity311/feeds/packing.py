@@ -149,7 +149,14 @@ def unpack(path: Path, packing: Packing, out: Path) -> Path:
                 _write_portal_rows(path, text, plain)
             else:
                 shutil.copyfileobj(text, plain, CHUNK_CHARACTERS)
-    except (EOFError, RuntimeError, zipfile.BadZipFile, gzip.BadGzipFile, ValueError) as error:
+    except (
+        EOFError,
+        RuntimeError,
+        zipfile.BadZipFile,
+        gzip.BadGzipFile,
+        ValueError,
+        RecursionError,
+    ) as error:
         raise _unreadable(path, error) from error
     return out
 
@@ -203,7 +210,7 @@ def _read_columns(path: Path, stream: _Stream) -> list[str]:
     try:
         columns = stream.value()["view"]["columns"]
         return [str(column.get("fieldName") or column["name"]) for column in columns]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RecordsError(
             f"{path} starts like a portal's rows.json but lists no columns; download it again, or "
             "give a CSV export."

@@ -69,7 +69,7 @@ def read_tract_figures(layouts: Sequence[Layout]) -> TractFigures:
 def _read_answer(path: Path) -> list[list[str | None]]:
     try:
         return json.loads(path.read_text())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordsError(
             f"{path} cannot be read as an answer of the Census ({error}); fetch it again."
         ) from error

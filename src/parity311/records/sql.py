@@ -71,6 +71,8 @@ def literals(values: Iterable[Value | Path]) -> LiteralString:
 
 def identifier(name: str) -> LiteralString:
     """The name of a column or table as SQL."""
+    if "\0" in name:
+        raise InputError(f"The name {name!r} has a NUL byte, which no column can have; rename it.")
     return cast(LiteralString, '"' + name.replace('"', '""') + '"')
 
 

@@ -48,6 +48,8 @@ def read_table(path: Path, required: Sequence[str], known: Sequence[str], what: 
     given = [name.lower() for name in header if not NAMELESS.fullmatch(name)]
     if len(set(given)) < len(given):
         raise RecordsError(f"{path}, row 1: a column is named twice; rename one of them.")
+    if any("\n" in name or "\r" in name for name in header):
+        raise RecordsError(f"{path}, row 1: a column name has a line break; rename that column.")
     with tempfile.TemporaryDirectory() as folder:
         plain = path if packing.is_plain else unpack(path, packing, Path(folder) / "reports.csv")
         rows = _read_rows(path, plain, unique_names(header), delimiter, what)

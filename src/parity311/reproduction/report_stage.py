@@ -18,6 +18,7 @@ from parity311.reproduction.side_by_side import Call, run_calls
 from parity311.reproduction.train_stage import TRAINED
 from parity311.runs.store import RunWriter, start_run
 from parity311.runs.strict_json import to_plain, write_json
+from parity311.runs.tables import as_cell
 
 CLAIMS_JSON, CLAIMS_CSV, PROGRAMME_JSON = "claims.json", "claims.csv", "programme.json"
 COLUMNS = (
@@ -115,4 +116,6 @@ def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        writer.writerows(list(flat_row(row).values()) for row in rows)
+        for row in rows:
+            cells = flat_row(row).values()
+            writer.writerow([as_cell(cell) if isinstance(cell, str) else cell for cell in cells])

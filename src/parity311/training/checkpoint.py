@@ -89,7 +89,7 @@ def read_checkpoint(kept: Checkpoints, identity: dict[str, Any], like: Any) -> R
     try:
         tensors, about = read_tensors(kept.path)
         steps = about["steps"]
-    except (OSError, KeyError, TypeError, ValueError) as error:
+    except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise TrainingError(
             f"{kept.path} is no whole checkpoint ({error}); train again into a new folder."
         ) from error

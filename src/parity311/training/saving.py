@@ -93,7 +93,7 @@ def load_policy(folder: Path) -> LoadedPolicy:
         version = manifest["format_version"]
         weights, _ = read_tensors(folder / WEIGHTS)
         is_changed = is_seal_broken(manifest) or _is_other(folder / WEIGHTS, manifest)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunError(
             f"There is no whole policy in {folder} ({error}); train and save it again."
         ) from error
