@@ -56,6 +56,7 @@ NOT_RUN = (
     Reason("parity311 records check records/", "reads what the import before it wrote"),
     Reason("parity311 audit records/", "reads what the import before it wrote"),
     Reason("parity311 reporting compare --records records/nyc", "reads what the import wrote"),
+    Reason("parity311 bench off-policy --city", "as the line before it, in a city's process"),
     Reason("parity311 run --records", "minutes; tests/unit/lifecycle has it on records"),
     Reason("parity311 train graffiti", "tests/contract/test_thirteenth_domain.py runs it"),
     Reason("parity311 city build --out cities/with-graffiti", "the same"),
@@ -65,6 +66,8 @@ NOT_RUN = (
     Reason("python -m parity311.reproduction.train_stage", "needs a prepared reproduction"),
 )
 SHORTENED = {
+    "parity311 backtest complaint_triage": " --policy never",
+    "parity311 backtest drainage": " --policy never",
     "parity311 train boiler": " --steps 200",
     "parity311 bench off-policy": " --logs 20 --truth-episodes 1000",
     "parity311 backtest ert --records log.parquet": " --policy never",
