@@ -13,9 +13,12 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import typer
 from tests.unit.bad_input import Try, call
@@ -140,9 +143,16 @@ def read_command(text: str) -> None:
 
 
 @pytest.mark.parametrize("printed", PRINTED, ids=str)
-def test_a_printed_command_exists(printed: Printed) -> None:
+def test_a_printed_command_exists(
+    printed: Printed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = shlex.split(printed.text)
     if words[0] == "parity311":
+        # A folder that a command before it on the page wrote.
+        monkeypatch.chdir(tmp_path)
+        for option, folder in pairwise(words):
+            if option == "--records":
+                Path(folder).mkdir(parents=True)
         read_command(printed.text)
     elif words[0] == "make":
         assert f"\n{words[1]}:" in (ROOT / "Makefile").read_text()
@@ -188,7 +198,32 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for page in PAGES:
         for name, text in FILES.findall(page.read_text()):
             (root / name).write_text(text)
+    write_reports(root)
     return root
+
+
+def write_reports(root: Path) -> None:
+    """The tables of a reader's own that a page asks for: reports of 300 incidents in 12 areas."""
+    rng = np.random.default_rng(0)
+    areas, reports = ["area,borough,households,income_quintile,density"], [
+        "incident_id,report_id,reported_at,ended_at,area,borough,category,density"
+    ]  # fmt: skip
+    start = datetime(2025, 3, 1)
+    for area in range(12):
+        borough = ("Queens", "Bronx")[area % 2]
+        areas.append(f"{area},{borough},1000,{1 + area % 5},{10 + area}")
+    for number in range(300):
+        area, category = number % 12, ("hazard", "pruning")[number % 7 % 2]
+        first = start + timedelta(hours=float(rng.uniform(0, 24 * 60)))
+        ended = first + timedelta(days=float(rng.exponential(14)))
+        times = [first, *(first + rng.uniform() * (ended - first) for _ in range(rng.poisson(0.8)))]
+        for index, at in enumerate(times):
+            reports.append(
+                f"i{number},r{number}-{index},{at:%Y-%m-%d %H:%M:%S},{ended:%Y-%m-%d %H:%M:%S},"
+                f"{area},{('Queens', 'Bronx')[area % 2]},{category},{10 + area}"
+            )
+    (root / "areas.csv").write_text("\n".join(areas) + "\n")
+    (root / "reports.csv").write_text("\n".join(reports) + "\n")
 
 
 def test_python_of_the_pages_runs(workplace: Path) -> None:

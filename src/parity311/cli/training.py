@@ -78,10 +78,12 @@ def train_command(
             "--example for the domain's small one, and not both."
         )
     from parity311.domains import get_domain
+    from parity311.reporting.estimate import check_estimator
     from parity311.training.watching import training_bar
 
     found = get_domain(domain)
     weights = parse_preference(preference)
+    check_estimator(estimator)
     decisions = None
     if agent in AGENTS and AGENTS[agent].needs_log:
         decisions = _log_todays_rule(
@@ -183,8 +185,10 @@ def sweep_command(
     as_json: Json = False,
 ) -> None:
     """Train a whole frontier: many preferences, several seeds each, on whatever device is there."""
+    from parity311.reporting.estimate import check_estimator
     from parity311.training.train_run import keep_to_one_thread, parse_settings
 
+    check_estimator(estimator)
     keep_to_one_thread()
     from parity311.domains import get_domain
     from parity311.training.frontier import spread_preferences

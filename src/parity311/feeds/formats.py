@@ -335,7 +335,7 @@ def unique_names(header: Iterable[str]) -> list[str]:
     return names
 
 
-def _check_first_line(path: Path, head: str) -> None:
+def check_first_line(path: Path, head: str) -> None:
     """Refuse a first line that is no header: endless, or broken within a name."""
     first = head.splitlines()[0]
     if len(first) > LONGEST_HEADER:
@@ -351,7 +351,7 @@ def _check_first_line(path: Path, head: str) -> None:
 
 
 def _recognise_csv(path: Path, head: str, formats: Sequence[Format]) -> Layout:
-    _check_first_line(path, head)
+    check_first_line(path, head)
     found = [
         layout
         for delimiter in DELIMITERS

@@ -30,7 +30,7 @@ from parity311.lifecycle.progress import Report as Progress
 from parity311.mdp.contract import Domain
 from parity311.mdp.harness import Harness
 from parity311.records.store import Records, open_records
-from parity311.reporting.estimate import ALL_ESTIMATORS
+from parity311.reporting.estimate import check_estimator
 from parity311.runs.store import RunWriter, start_run
 from parity311.runs.strict_json import write_json
 from parity311.training import train
@@ -132,8 +132,8 @@ def run_frontier(config: FrontierConfig, *, runs: Path, progress: Progress) -> d
 
 def read_processes(domain: Domain, records: Records, estimator: str = "") -> Processes:
     """Params estimated from what came before the test period, and those that are scored in."""
-    if estimator and estimator not in ALL_ESTIMATORS:
-        raise unknown_name("estimator", estimator, ALL_ESTIMATORS)
+    if estimator:
+        check_estimator(estimator)
     query = "SELECT count(*) AS n FROM complaints WHERE domain = $domain"
     n = records.sql(query, domain=domain.slug)
     if not int(n["n"][0].as_py()):

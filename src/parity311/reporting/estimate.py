@@ -80,6 +80,12 @@ SAMPLED = {
 ALL_ESTIMATORS = ESTIMATORS | SAMPLED
 
 
+def check_estimator(name: str) -> None:
+    """Refuse a name that is no estimator's."""
+    if name not in ALL_ESTIMATORS:
+        raise unknown_name("estimator", name, ALL_ESTIMATORS)
+
+
 def estimate(
     table: ReportTable, areas: Areas, *, estimator: str = "exposure_rate", **settings
 ) -> Estimate:
@@ -93,8 +99,7 @@ def estimate(
         Fields of `Settings`: lifetime, n_draws, seed, covariates, closing_covariates, inspections,
         proxy_of.
     """
-    if estimator not in ALL_ESTIMATORS:
-        raise unknown_name("estimator", estimator, ALL_ESTIMATORS)
+    check_estimator(estimator)
     if table.n_incidents == 0:
         raise EstimationError(
             f"There is no reported incident from {table.date_from} to {table.date_to}; widen the "

@@ -18,7 +18,13 @@ import pyarrow as pa
 from parity311.errors import RecordsError
 from parity311.feeds import parsing as p
 from parity311.feeds.dates import read_dates
-from parity311.feeds.formats import DELIMITERS, split_header, squash, unique_names
+from parity311.feeds.formats import (
+    DELIMITERS,
+    check_first_line,
+    split_header,
+    squash,
+    unique_names,
+)
 from parity311.feeds.packing import find_packing, read_head, unpack
 from parity311.records.sql import connect, files, identifier, literal
 
@@ -40,6 +46,9 @@ def read_table(path: Path, required: Sequence[str], known: Sequence[str], what: 
         raise RecordsError(f"{path} is empty; write one header row and one row per {what}.")
     packing = find_packing(path)
     head = read_head(path, packing)
+    if not head.strip():
+        raise RecordsError(f"{path} is empty; write one header row and one row per {what}.")
+    check_first_line(path, head)
     headers = {mark: _known_names(split_header(head, mark), known) for mark in DELIMITERS}
     delimiter = max(
         headers, key=lambda mark: (len(set(required) & set(headers[mark])), len(headers[mark]))
@@ -48,8 +57,6 @@ def read_table(path: Path, required: Sequence[str], known: Sequence[str], what: 
     given = [name.lower() for name in header if not NAMELESS.fullmatch(name)]
     if len(set(given)) < len(given):
         raise RecordsError(f"{path}, row 1: a column is named twice; rename one of them.")
-    if any("\n" in name or "\r" in name for name in header):
-        raise RecordsError(f"{path}, row 1: a column name has a line break; rename that column.")
     with tempfile.TemporaryDirectory() as folder:
         plain = path if packing.is_plain else unpack(path, packing, Path(folder) / "reports.csv")
         rows = _read_rows(path, plain, unique_names(header), delimiter, what)

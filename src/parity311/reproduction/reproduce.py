@@ -59,6 +59,8 @@ def run_stages(
     for stage in stages:
         if stage not in STAGES:
             raise unknown_name("stage", stage, STAGES)
+    # An unknown domain is refused before anything is written.
+    config.chosen  # noqa: B018
     with one_writer(folder):
         return _run_in_order(config, stages, folder, cities, runs, slice_s, n_workers, progress)
 

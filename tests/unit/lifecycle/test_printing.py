@@ -45,7 +45,7 @@ def test_no_column_of_a_comparison_is_cut(
     row = {"estimator": "exposure_rate_with_a_long_name", "strata": strata, "first_to_last": 1.0,
            "moved_share": 0.5}  # fmt: skip
     print_comparison(
-        {"estimators": [row], "compared_with": "raw", "largest_ratio": None,
+        {"estimators": [row], "compared_with": "raw", "notes": [], "largest_ratio": None,
          "smallest_ratio": None, "report": "runs/x/report.html"}
     )  # fmt: skip
     said = capsys.readouterr().out
