@@ -146,7 +146,8 @@ def run_output_block() -> str:
     said = [i for i, line in enumerate(lines) if line.startswith("Against today's rule")]
     end = said[0] if said else len(lines) - 2
     starts = [i for i, line in enumerate(lines) if " · " in line] + [end]
-    shown = ["…", *lines[starts[1] : starts[2]], "…", *lines[end:]]
+    table = [line for line in lines[starts[1] : starts[2]] if line.strip()]
+    shown = ["…", *table, "…", *lines[end:]]
     return "\n".join(["```", *shown, "```"])
 
 
