@@ -15,6 +15,7 @@ help: ## Say what each verb does
 
 run: $(VENV)/.core ## Build a small city, learn two domains, audit them, write report.html
 	@$(BIN)/parity311 run $(ARGS)
+	@echo "More: source $(BIN)/activate, then parity311 --help" >&2
 
 test: $(VENV)/.dev lint ## Check style, types and layers, then run every test
 	@$(BIN)/pytest -n 2 --dist loadfile $(ARGS)

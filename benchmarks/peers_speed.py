@@ -21,8 +21,8 @@ def make_environment() -> Any:
     """The boiler example through the adapter that users have."""
     import gymnasium
 
-    import parity311.adapters  # noqa: F401  registers the environments
-    from parity311.adapters.registration import environment_id
+    import parity311  # noqa: F401  makes the environments known
+    from parity311.environments import environment_id
 
     return gymnasium.make(environment_id("boiler"))
 

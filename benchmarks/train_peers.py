@@ -16,8 +16,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-import parity311.adapters  # registers the environments
-from parity311.adapters.registration import environment_id
+import parity311  # makes the environments known
+from parity311.environments import environment_id
 
 SCALAR_DOMAINS = ("boiler", "heat", "snad")
 VECTOR_DOMAINS = ("boiler", "snad", "crane")
@@ -40,12 +40,12 @@ def train_sb3(slug: str, n_steps: int) -> dict[str, Any]:
     """stable-baselines3's DQN with its own defaults."""
     from stable_baselines3 import DQN  # pyright: ignore[reportMissingImports]
 
-    environment = gymnasium.make(environment_id(slug))
+    environment = gymnasium.make(environment_id(slug), reward="saved")
     agent = DQN("MlpPolicy", environment, learning_starts=500, seed=0, device="cpu")
     began = time.perf_counter()
     agent.learn(n_steps)
     seconds = time.perf_counter() - began
-    fresh = gymnasium.make(environment_id(slug))
+    fresh = gymnasium.make(environment_id(slug), reward="saved")
     rng = np.random.default_rng(0)
     return {
         "library": "stable-baselines3",
@@ -71,7 +71,7 @@ def train_morl(slug: str, n_steps: int) -> dict[str, Any]:
 
     name = environment_id(slug, is_vector=True)
     environment = gymnasium.wrappers.TransformObservation(
-        mo_gymnasium.make(name), lambda seen: np.round(seen, 1), None
+        mo_gymnasium.make(name, reward="saved"), lambda seen: np.round(seen, 1), None
     )
     agent = MPMOQLearning(environment, log=False, weight_selection_algo="random", seed=0)
     began = time.perf_counter()

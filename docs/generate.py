@@ -26,7 +26,7 @@ from docs.off_policy_figures import off_policy_block
 from docs.other_seeds import seeds_block
 from docs.parity_figures import parity_block
 from docs.quality_figures import quality_block
-from docs.reproduction import reproduction_block
+from docs.reproduction import programme_block, reproduction_block
 from docs.seeds import seeds_table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -141,10 +141,13 @@ def domain_cards() -> str:
 
 
 def run_output_block() -> str:
-    """The second of four tables that `make run` printed, and its last lines."""
+    """The second of four tables that `make run` printed, and what it said of all."""
     lines = (RESULTS / "run-small.txt").read_text().rstrip().splitlines()
-    starts = [i for i, line in enumerate(lines) if " · " in line] + [len(lines) - 2]
-    shown = ["…", *lines[starts[1] : starts[2]], "…", *lines[-2:]]
+    said = [i for i, line in enumerate(lines) if line.startswith("Against today's rule")]
+    end = said[0] if said else len(lines) - 2
+    starts = [i for i, line in enumerate(lines) if " · " in line] + [end]
+    table = [line for line in lines[starts[1] : starts[2]] if line.strip()]
+    shown = ["…", *table, "…", *lines[end:]]
     return "\n".join(["```", *shown, "```"])
 
 
@@ -159,6 +162,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "frontier-sensitivity": sensitivity_block,
     "ceilings": ceilings_block,
     "reproduction": reproduction_block,
+    "reproduction-programme": programme_block,
     "off-policy": off_policy_block,
     "parity": parity_block,
     "quality": quality_block,

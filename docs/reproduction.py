@@ -18,10 +18,17 @@ from typing import Any
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 PRESETS = ("nyc", "small")
 """The fuller one first."""
-KEPT = ("claims.json", "claims.csv", "run.json", "report.html")
+KEPT = ("claims.json", "claims.csv", "run.json", "report.html", "programme.json")
 NONE_YET = (
     "No run is kept yet: `parity311 reproduce`, then `python -m docs.reproduction runs/ID` and "
     "`make docs`."
+)
+
+
+AGAIN = (
+    "The figures are those of run {earlier}, judged again by today's rules (`python -m "
+    "docs.reproduction_again`); nothing was retrained, and what that run did not measure, or not "
+    "soundly, is withdrawn until it is run again."
 )
 
 
@@ -57,6 +64,9 @@ def _of_preset(preset: str, folder: Path) -> str:
         f"and reason is [report.html](../results/{folder.name}/report.html), the same for a "
         f"spreadsheet [claims.csv](../results/{folder.name}/claims.csv).",
     ]
+    earlier = manifest["config"].get("judged_again")
+    if earlier:
+        lines += ["", AGAIN.format(earlier=earlier)]
     for area in dict.fromkeys(claim["area"] for claim in claims):
         lines += ["", f"**{area}**", "", "| the paper says | published | ours | verdict |"]
         lines.append("| --- | --- | --- | --- |")
@@ -64,8 +74,23 @@ def _of_preset(preset: str, folder: Path) -> str:
     return "\n".join(lines)
 
 
+def programme_block() -> str:
+    """How each job of the fullest kept run differs from what the paper gives, one row an agent."""
+    for preset in PRESETS:
+        path = RESULTS / f"reproduction-{preset}" / "programme.json"
+        if path.exists():
+            jobs = json.loads(path.read_text())
+            lines = ["| part | agent | differs from the paper |", "| --- | --- | --- |"]
+            rows = dict.fromkeys((job["part"], job["agent"], job["differs"]) for job in jobs)
+            return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+    return NONE_YET
+
+
 def _row(claim: dict[str, Any]) -> str:
-    cells = (claim["claim"], claim["published"], claim["ours"], claim["verdict"])
+    verdict = claim["verdict"]
+    if "withdrawn" in claim["reason"]:
+        verdict += f": {claim['reason']}"
+    cells = (claim["claim"], claim["published"], claim["ours"], verdict)
     return "| " + " | ".join(str(cell).replace("|", "/") for cell in cells) + " |"
 
 

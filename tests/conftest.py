@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from parity311.records.schema import TABLES
-from parity311.records.store import write_manifest, write_table, writing_folder
+from parity311.records.store import write_manifest, write_table, writing_records
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -120,7 +120,7 @@ def tiny_tables() -> dict[str, pa.Table]:
 
 def write_folder(out: Path, tables: dict[str, pa.Table], **manifest: str) -> Path:
     """Write canonical tables as a records folder of the one domain heat."""
-    with writing_folder(out) as folder:
+    with writing_records(out, "import") as folder:
         for name, data in tables.items():
             write_table(folder, name, data, "heat" if TABLES[name].by_domain else None)
         details = {"date_from": "2024-01-01", "date_to": "2024-08-01", **manifest}

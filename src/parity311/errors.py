@@ -8,6 +8,7 @@ allowed and what to do next. The command line prints the message and exits with 
     ├── RecordsError      a records folder, table or row that cannot be read or is invalid
     ├── FetchError        a server that does not answer, or not with what was asked for
     ├── RunError          a run folder that cannot be written, opened or rendered
+    ├── BusyError         an output that another process is writing
     ├── EstimationError   too little or contradictory data for an estimate
     └── TrainingError     training cannot start or cannot go on
 """
@@ -36,6 +37,10 @@ class FetchError(Parity311Error):
 
 class RunError(Parity311Error):
     """A run folder that cannot be written, opened or rendered."""
+
+
+class BusyError(Parity311Error):
+    """An output that another process is writing."""
 
 
 class EstimationError(Parity311Error):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 from tests.contract.broken.twins import BROKEN, make_domain
 
@@ -35,7 +34,8 @@ def test_domain_can_be_checked_and_says_how_good_it_gets(domain: Domain) -> None
 
 @pytest.mark.parametrize("domain", PLAYABLE, ids=lambda domain: domain.slug)
 def test_domain_keeps_the_contract(domain: Domain) -> None:
-    assert check_domain(domain) == []
+    # Planners are run where ceilings are tested: they take half a minute.
+    assert check_domain(domain, with_planner=False) == []
 
 
 @pytest.mark.parametrize("domain", PLAYABLE, ids=lambda domain: domain.slug)
@@ -51,15 +51,19 @@ def test_every_observation_set_works_in_the_harness(domain: Domain) -> None:
 
 
 @pytest.mark.parametrize("domain", PLAYABLE, ids=lambda domain: domain.slug)
-def test_rules_choose_actions_that_exist(domain: Domain) -> None:
-    harness, params = Harness(domain), domain.play.example()
+def test_domain_has_the_rules_that_every_comparison_needs(domain: Domain) -> None:
     assert {"balanced", "never", "random", "score", "dual_threshold"} <= set(domain.heuristics)
-    observations = jax.random.uniform(jax.random.key(0), (64, harness.n_features))
-    keys = jax.random.split(jax.random.key(1), 64)
-    for name, make in domain.heuristics.items():
-        actions = np.asarray(jax.vmap(make(params, harness))(keys, jnp.round(observations)))
-        assert actions.dtype == np.int32, name
-        assert ((actions >= 0) & (actions < harness.n_actions)).all(), name
+
+
+def test_an_action_that_does_not_exist_is_paid_no_number() -> None:
+    harness = Harness(make_domain())
+    params = harness.domain.play.example()
+    equity = harness.equity_params(params)
+    running, _ = harness.reset(jax.random.key(0), params, equity)
+    for action, exists in ((-1, False), (0, True), (1, True), (2, False)):
+        moved = harness.step(jax.random.key(1), params, equity, running, jnp.int32(action))
+        assert bool(jnp.isfinite(moved.reward[0])) == exists
+        assert bool(jnp.isfinite(moved.tally.published_reward).all()) == exists
 
 
 def test_the_sound_twin_is_accepted() -> None:

@@ -1,12 +1,14 @@
 """A domain's results change only together with its version.
 
-After a wanted change: raise the domain's version, then run this file as a script to write the new
-figures.
+After a wanted change: raise the domain's version, then write its new figures by running this file
+as a script with the domain's name (with none, all are written).
 """
 
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from parity311.mdp import heuristics
 from parity311.mdp.harness import Harness
 
 STORED = Path(__file__).with_name("trajectories.json")
+WRITE = "tests/golden/test_trajectories.py"
 PLAYABLE = [slug for slug, domain in all_domains().items() if domain.is_playable]
 
 
@@ -47,11 +50,26 @@ def changed_figures(stored: dict[str, Any], now: dict[str, Any]) -> list[str]:
     ]
 
 
+def stored_trajectory(slug: str) -> dict[str, Any]:
+    """The figures kept for a domain; a new one says how to write them."""
+    stored = json.loads(STORED.read_text())
+    if slug not in stored:
+        pytest.fail(f"{slug} has no golden trajectory yet: python {WRITE} {slug}")
+    return stored[slug]
+
+
+def write_trajectories(slugs: Sequence[str], path: Path = STORED) -> None:
+    """Write the figures of these domains and leave the others' alone."""
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    kept |= {slug: trajectory(slug) for slug in slugs or PLAYABLE}
+    path.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n")
+
+
 @pytest.mark.parametrize("slug", PLAYABLE)
 def test_results_change_only_with_the_version(slug: str) -> None:
-    stored, now = json.loads(STORED.read_text())[slug], trajectory(slug)
+    stored, now = stored_trajectory(slug), trajectory(slug)
     if now["version"] != stored["version"]:
-        pytest.fail(f"{slug} has a new version: write its new figures by running this file")
+        pytest.fail(f"{slug} has a new version: python {WRITE} {slug}")
     assert changed_figures(stored, now) == [], f"results of {slug} changed: raise its version"
 
 
@@ -62,5 +80,18 @@ def test_one_more_complaint_is_noticed() -> None:
     assert changed_figures(stored, {"totals": other}) == ["complaints"]
 
 
+def test_a_domain_without_figures_says_how_to_write_them(tmp_path: Path) -> None:
+    with pytest.raises(
+        pytest.fail.Exception, match=r"graffiti has no golden trajectory yet: python"
+    ):
+        stored_trajectory("graffiti")
+    path = tmp_path / "trajectories.json"
+    path.write_text(json.dumps({"zoo": {"version": 1}}))
+    write_trajectories(["boiler"], path)
+    written = json.loads(path.read_text())
+    assert list(written) == ["boiler", "zoo"]
+    assert written["zoo"] == {"version": 1}
+
+
 if __name__ == "__main__":
-    STORED.write_text(json.dumps({slug: trajectory(slug) for slug in PLAYABLE}, indent=1) + "\n")
+    write_trajectories(sys.argv[1:])

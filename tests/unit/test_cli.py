@@ -13,6 +13,7 @@ import pytest
 
 from parity311 import __version__
 from parity311.agents import AGENT_NAMES
+from parity311.domains import all_domains
 
 
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -109,5 +110,5 @@ def test_a_damaged_city_is_named(tiny_records: Path, tmp_path: Path) -> None:
 
 def test_domains_as_json() -> None:
     cards = json.loads(run("domains", "--json").stdout)["domains"]
-    assert len(cards) == 12
+    assert [card["name"] for card in cards] == sorted(all_domains())
     assert all(card["decision"] and card["not_for"] for card in cards)

@@ -23,7 +23,8 @@ from parity311.evaluation.off_policy.policies import exact_chances
 from parity311.mdp.contract import REWARD_NAMES, Policy
 from parity311.mdp.harness import Harness
 from parity311.records.store import write_parquet as write_rows
-from parity311.runs.disk import disk_error
+from parity311.storage.aside import writing_aside
+from parity311.storage.disk import telling_disk_errors
 from parity311.training.offline import Decisions
 
 EPSILON = 0.1
@@ -106,13 +107,8 @@ def to_table(logged: Decisions, names: tuple[str, ...]) -> pa.Table:
 
 def write_parquet(logged: Decisions, names: tuple[str, ...], path: Path) -> Path:
     """Write the decisions as Parquet; a half-written file never takes its place."""
-    aside = path.with_name(f"{path.name}.part")
-    try:
+    with telling_disk_errors(path), writing_aside(path) as aside:
         write_rows(aside, to_table(logged, names))
-        aside.replace(path)
-    except OSError as error:
-        aside.unlink(missing_ok=True)
-        raise disk_error(error, path) from error
     return path
 
 

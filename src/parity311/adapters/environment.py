@@ -13,7 +13,14 @@ import numpy as np
 from gymnasium import spaces
 
 from parity311.adapters.packing import Form, form_of, pack, unpack
-from parity311.adapters.setting import Setting, check_action, make_setting
+from parity311.adapters.setting import (
+    Setting,
+    check_action,
+    check_reward,
+    make_setting,
+    reward_vector,
+)
+from parity311.evaluation.rollout import split_episode
 from parity311.mdp.contract import N_REWARDS
 from parity311.mdp.harness import Harness
 
@@ -27,8 +34,10 @@ def observation_space(harness: Harness, n: int = 0) -> spaces.Box:
 class ComplaintEnvironment(gymnasium.Env[np.ndarray, np.int64]):
     """One office, one decision a step.
 
-    The step is one compiled call; the reward is what the action saved, equity included, weighted
-    by the preference, or the vector of four components with ``has_vector_reward``.
+    The step is one compiled call. The reward is the one that tables report, weighted by the
+    preference, or the vector of four components with ``has_vector_reward``; with ``reward="saved"``
+    it is what the action saved (`parity311.adapters.setting.REWARDS`). The episode of a seed is the
+    one that `parity311.evaluation.rollout.evaluate` plays with ``jax.random.key(seed)``.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012  (Gymnasium's own form)
@@ -38,9 +47,11 @@ class ComplaintEnvironment(gymnasium.Env[np.ndarray, np.int64]):
         domain: str,
         *,
         has_vector_reward: bool = False,
+        reward: str = "published",
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
+        self.kind = check_reward(reward)
         self.setting: Setting = make_setting(domain, **options)
         self.render_mode = render_mode
         harness = self.setting.harness
@@ -50,7 +61,7 @@ class ComplaintEnvironment(gymnasium.Env[np.ndarray, np.int64]):
         self.reward_dim = N_REWARDS
         self.reward_space = spaces.Box(-np.inf, np.inf, (N_REWARDS,), np.float32)
         world = (self.setting.params, self.setting.equity)
-        self._programs = _compile(harness, form_of(world))
+        self._programs = _compile(harness, form_of(world), self.kind)
         self._world = pack(world)
         self._episode: Any = None
 
@@ -59,8 +70,8 @@ class ComplaintEnvironment(gymnasium.Env[np.ndarray, np.int64]):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Start an episode; the same seed gives the same episode."""
         super().reset(seed=seed)
-        start = int(self.np_random.integers(2**31))
-        self._episode, observation = self._programs.reset(self._world, start)
+        start = int(self.np_random.integers(2**31)) if seed is None else seed % 2**32
+        self._episode, observation = self._programs.reset(self._world, np.uint32(start))
         return np.array(observation), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, Any, bool, bool, dict[str, Any]]:
@@ -71,7 +82,7 @@ class ComplaintEnvironment(gymnasium.Env[np.ndarray, np.int64]):
         # A copy each: the view of what was told belongs to the compiled program.
         values = np.asarray(told)
         vector = values[-N_REWARDS - 2 : -2].copy()
-        info = {"vector_reward": vector}
+        info = {"reward_vector": vector}
         reward = vector.copy() if self.has_vector_reward else float(vector @ setting.preference)
         terminated, truncated = bool(values[-2]), bool(values[-1])
         return values[: -N_REWARDS - 2].copy(), reward, terminated, truncated, info
@@ -87,18 +98,18 @@ class Programs(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _compile(harness: Harness, world: Form) -> Programs:
+def _compile(harness: Harness, world: Form, kind: str) -> Programs:
     """Programs for one harness; environments whose params look alike share them."""
 
     def start(params: Any, equity: Any, seed: Any) -> tuple[Any, jax.Array]:
-        key, key_reset = jax.random.split(jax.random.key(seed))
+        key_reset, key_steps = split_episode(jax.random.key(seed))
         running, observation = harness.reset(key_reset, params, equity)
-        return (jax.random.key_data(key), running), observation
+        return (jax.random.key_data(key_steps), running), observation
 
     params, equity = jax.tree.unflatten(
         world.structure, [jax.ShapeDtypeStruct(shape, kind) for shape, kind in world.leaves]
     )
-    episode = form_of(jax.eval_shape(start, params, equity, 0)[0])
+    episode = form_of(jax.eval_shape(start, params, equity, np.uint32(0))[0])
 
     def reset(given: Any, seed: Any) -> tuple[Any, jax.Array]:
         params, equity = unpack(world, *given)
@@ -108,12 +119,12 @@ def _compile(harness: Harness, world: Form) -> Programs:
     def step(given: Any, packed: Any, action: Any) -> tuple[Any, jax.Array]:
         params, equity = unpack(world, *given)
         key_data, running = unpack(episode, *packed)
-        key, key_step = jax.random.split(jax.random.wrap_key_data(key_data))
+        key_step = jax.random.fold_in(jax.random.wrap_key_data(key_data), running.n_steps)
         # The half of the key that a step keeps for starting anew is not needed: Gymnasium resets.
         key_transition, _ = jax.random.split(key_step)
         moved = harness.advance(key_transition, params, equity, running, jnp.int32(action))
         ends = jnp.stack([moved.terminated, moved.truncated]).astype(jnp.float32)
-        told = jnp.concatenate([moved.observation, moved.reward, ends])
-        return pack((jax.random.key_data(key), moved.running)), told
+        told = jnp.concatenate([moved.observation, reward_vector(moved, kind), ends])
+        return pack((key_data, moved.running)), told
 
     return Programs(jax.jit(reset), jax.jit(step))

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from parity311.domains import get_domain
-from parity311.errors import InputError
+from parity311.errors import InputError, unknown_name
 from parity311.mdp.contract import EQUITY, N_REWARDS, REWARD_NAMES
 from parity311.mdp.equity import EquityParams
-from parity311.mdp.harness import Harness
+from parity311.mdp.harness import Advance, Harness, Step
+from parity311.training.train_run import params_for
+
+REWARDS = ("published", "saved")
+"""What an environment can pay: the reward that tables report, or what the action saved, which is
+the same objective less what no action can change, and easier to learn from."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +40,13 @@ def make_setting(
     *,
     params: Any = None,
     records: str | Path | None = None,
+    until: date | None = None,
     preference: Sequence[float] | None = None,
     observation_set: str = "",
     action_set: str = "published",
     equity_mode: str = "dual",
     max_steps: int = 0,
+    estimator: str = "exposure_rate",
 ) -> Setting:
     """Look the domain up and check what was given before anything is compiled.
 
@@ -46,14 +56,19 @@ def make_setting(
         Of the decision process; the domain's example if neither these nor records are given.
     records
         Folder of records from which params are estimated.
+    until
+        Day before which records are read; all of them if not given.
     preference
         Weights of speed, cost, equity and retention; the domain's own if not given. Only with a
         weight on equity does the policy see its coverage feature.
+    estimator
+        How complaints become incidents, where params are estimated from records.
     """
     chosen = get_domain(domain)
     play = chosen.play
     if params is None:
-        params = play.example() if records is None else _estimate(chosen, Path(records))
+        folder = None if records is None else Path(records)
+        params = params_for(chosen, folder, until, estimator)
     elif not isinstance(params, play.params_type):
         raise InputError(
             f"Params of domain {domain!r} must be a {play.params_type.__module__}."
@@ -85,17 +100,36 @@ def check_preference(preference: Sequence[float]) -> np.ndarray:
 
 def check_action(action: Any, n_actions: int) -> int:
     """An action as a number, or an error that says which there are."""
-    number = int(action)
-    if not 0 <= number < n_actions:
-        raise InputError(f"Action {number} was given; it must be from 0 to {n_actions - 1}.")
-    return number
+    given = np.asarray(action)
+    if given.shape != () or given.dtype.kind not in "iu" or not 0 <= given < n_actions:
+        raise InputError(
+            f"Action {action!s} was given; it must be a whole number from 0 to {n_actions - 1}."
+        )
+    return int(given)
 
 
-def _estimate(domain: Any, folder: Path) -> Any:
-    from parity311.records.store import open_records
-    from parity311.reporting.calibration import calibrate
+def check_actions(actions: Any, n: int, n_actions: int) -> np.ndarray:
+    """Actions (n,) as numbers, or an error that says which there are."""
+    given = np.asarray(actions)
+    is_whole = given.shape == (n,) and given.dtype.kind in "iu"
+    if not is_whole or (given < 0).any() or (given >= n_actions).any():
+        raise InputError(
+            f"Actions of shape {given.shape} and type {given.dtype} were given; they must be {n} "
+            f"whole numbers from 0 to {n_actions - 1}."
+        )
+    return given.astype(np.int32)
 
-    records = open_records(folder)
-    date_from, date_to = records.window
-    calibration = calibrate(records, domain.slug, date_from=date_from, date_to=date_to)
-    return domain.estimate(records, calibration, date_to)
+
+def check_reward(kind: str) -> str:
+    """A kind of reward, or an error that says which there are."""
+    if kind not in REWARDS:
+        raise unknown_name("kind of reward", kind, REWARDS)
+    return kind
+
+
+def reward_vector(moved: Advance | Step, kind: str) -> jax.Array:
+    """Reward (4,) of a step in one of `REWARDS`; its equity component is what the step earned."""
+    if kind == "saved":
+        return moved.reward
+    is_equity = jnp.arange(N_REWARDS) == EQUITY
+    return jnp.where(is_equity, moved.reward, moved.tally.published_reward)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from parity311.agents.settings import check_settings
 from parity311.errors import InputError, unknown_name
 
 
@@ -54,6 +55,7 @@ def agent_config(name: str, settings: Mapping[str, Any] | None = None) -> Any:
     for key in settings or {}:
         if key not in allowed:
             raise unknown_name(f"setting of {name}", key, allowed)
+    check_settings(name, config_type, settings or {})
     try:
         return config_type(**(settings or {}))
     except TypeError as error:

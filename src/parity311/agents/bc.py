@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from parity311.agents import tables
 from parity311.agents.base import Agent, Rollout
+from parity311.agents.settings import Count, Size
 from parity311.errors import TrainingError
 
 
@@ -22,9 +23,9 @@ from parity311.errors import TrainingError
 class BCConfig:
     """How observations are discretised; the paper does not say."""
 
-    bin_width: float = 0.1
+    bin_width: Size = 0.1
     """features are rounded to multiples of this"""
-    n_rows: int = 65_536
+    n_rows: Count = 65_536
     """rows of the table; states beyond share rows"""
 
 

@@ -28,27 +28,28 @@ from parity311.agents.networks import (
     init_network,
     split_each,
 )
+from parity311.agents.settings import Count, CountOrNone, Layers, Share, Size, StepSize
 
 
 @dataclass(frozen=True)
 class BCQConfig:
     """Hyper-parameters of DQN, and how much support an action needs."""
 
-    support_share: float = 0.3
+    support_share: Share = 0.3
     """least chance of an action in the log, over that of the likeliest (its authors' value)"""
-    learning_rate: float = 1e-3
+    learning_rate: StepSize = 1e-3
     """step size of Adam, for both networks"""
-    batch_size: int = 64
+    batch_size: Count = 64
     """transitions in an update"""
-    target_every: int = 500
+    target_every: Count = 500
     """updates between copies of the target network"""
-    discount: float = 0.99
+    discount: Share = 0.99
     """γ"""
-    hidden: tuple[int, ...] = (128, 128)
+    hidden: Layers = (128, 128)
     """units of the hidden layers of both networks"""
-    max_gradient_norm: float = 10.0
+    max_gradient_norm: Size = 10.0
     """gradients are clipped to this norm, agent by agent"""
-    anneal_steps: int = 0
+    anneal_steps: CountOrNone = 0
     """steps over which the step size falls to a tenth; 0 keeps it"""
 
 

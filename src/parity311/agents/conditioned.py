@@ -26,6 +26,7 @@ from parity311.agents.adam import adam_step, zeros_like
 from parity311.agents.base import Agent, Rollout
 from parity311.agents.dqn import DQNConfig, action_margin, decide_greedily
 from parity311.agents.networks import Network, apply_networks, init_network, split_each
+from parity311.agents.settings import Corners, Count, CountOrNone, Share
 
 N_WEIGHTS = 4
 EQUITY = 2
@@ -36,18 +37,18 @@ EQUITY = 2
 class ConditionedConfig(DQNConfig):
     """Hyper-parameters of DQN, and which preferences are covered."""
 
-    corners: tuple[tuple[float, float, float, float], ...] = (
+    corners: Corners = (
         (1.0, 0.0, 0.0, 0.0),
         (0.0, 1.0, 0.0, 0.0),
         (0.0, 0.0, 1.0, 0.0),
         (0.0, 0.0, 0.0, 1.0),
     )
     """preferences between which all others are covered; by default the whole simplex"""
-    share_without_equity: float = 0.25
+    share_without_equity: Share = 0.25
     """share of draws that give equity no weight at all, where a corner allows it"""
-    hold_steps: int = 2_000
+    hold_steps: Count = 2_000
     """mean number of steps for which an environment plays one preference: prices settle in it"""
-    n_coverage_features: int = 1
+    n_coverage_features: CountOrNone = 1
     """last features of an observation, which only those with a weight on equity see"""
 
 

@@ -12,13 +12,14 @@ from functools import cache
 
 from parity311.agents.base import Agent
 from parity311.agents.dqn import DQNConfig, make_value_agent
+from parity311.agents.settings import Weight
 
 
 @dataclass(frozen=True)
 class CQLConfig(DQNConfig):
     """Hyper-parameters of DQN, and the penalty."""
 
-    conservatism: float = 0.1
+    conservatism: Weight = 0.1
     """weight of the penalty on values of actions that were not taken (the paper's)"""
 
 

@@ -18,44 +18,54 @@ from parity311.agents import replay
 from parity311.agents.adam import adam_step, zeros_like
 from parity311.agents.base import Agent, Rollout
 from parity311.agents.networks import Network, apply_network, apply_networks, init_network
+from parity311.agents.settings import (
+    Count,
+    CountOrNone,
+    Layers,
+    Number,
+    Share,
+    Size,
+    StepSize,
+    Weight,
+)
 
 
 @dataclass(frozen=True)
 class DQNConfig:
     """Hyper-parameters; the defaults are the paper's table."""
 
-    learning_rate: float = 1e-3
+    learning_rate: StepSize = 1e-3
     """step size of Adam"""
-    buffer_size: int = 50_000
+    buffer_size: Count = 50_000
     """transitions remembered per agent"""
-    batch_size: int = 64
+    batch_size: Count = 64
     """transitions replayed in an update"""
-    target_every: int = 500
+    target_every: Count = 500
     """updates between copies of the target network"""
-    discount: float = 0.99
+    discount: Share = 0.99
     """γ"""
-    epsilon_start: float = 1.0
+    epsilon_start: Share = 1.0
     """share of random actions at the start"""
-    epsilon_end: float = 0.05
+    epsilon_end: Share = 0.05
     """share of random actions in the end"""
-    epsilon_steps: int = 10_000
+    epsilon_steps: Count = 10_000
     """steps over which it falls"""
-    hidden: tuple[int, ...] = (128, 128)
+    hidden: Layers = (128, 128)
     """units of the hidden layers; the paper uses 64 or 128"""
-    max_gradient_norm: float = 10.0
+    max_gradient_norm: Size = 10.0
     """gradients are clipped to this norm, agent by agent (the paper names none)"""
-    anneal_steps: int = 0
+    anneal_steps: CountOrNone = 0
     """steps over which the step size falls to a tenth, in a straight line; 0 keeps it, as the
     paper does"""
-    conservatism: float = 0.0
+    conservatism: Weight = 0.0
     """weight of CQL's penalty on values of actions that were not taken; 0 is plain DQN"""
     is_double: bool = False
     """whether the network chooses the action whose value the target gives (van Hasselt et al.
     2016); the paper's DQN does not"""
-    averaging: float = 0.0
+    averaging: Share = 0.0
     """share by which an average of the weights moves at every update; decisions are then made by
     the average, which is steadier; 0 decides by the last weights, as the paper does"""
-    dtype: str = "float32"
+    dtype: Number = "float32"
     """what passes between layers while learning; bfloat16 halves the traffic on a GPU"""
 
 

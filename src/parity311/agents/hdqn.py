@@ -31,6 +31,7 @@ from parity311.agents.networks import (
     init_network,
     split_each,
 )
+from parity311.agents.settings import Categories, Layers
 from parity311.errors import TrainingError
 
 
@@ -38,9 +39,9 @@ from parity311.errors import TrainingError
 class HDQNConfig(DQNConfig):
     """Hyper-parameters of DQN, and the categories."""
 
-    hidden: tuple[int, ...] = (256, 256)
+    hidden: Layers = (256, 256)
     """units of the hidden layers of both levels (the paper's)"""
-    categories: tuple[int, ...] = ()
+    categories: Categories = ()
     """category of each action, from 0; empty: a category for each"""
 
 

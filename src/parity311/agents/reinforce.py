@@ -19,32 +19,33 @@ from parity311.agents.base import Agent, Rollout
 from parity311.agents.dqn import action_margin, decide_greedily
 from parity311.agents.networks import Network, apply_networks, init_network, split_each
 from parity311.agents.replay import value_of_taken
+from parity311.agents.settings import Count, Layers, Share, Size, StepSize, Weight
 
 
 @dataclass(frozen=True)
 class ReinforceConfig:
     """Hyper-parameters; the defaults are the paper's for the elevator domain."""
 
-    learning_rate: float = 3e-4
+    learning_rate: StepSize = 3e-4
     """step size of Adam for the policy"""
-    baseline_learning_rate: float = 1e-3
+    baseline_learning_rate: StepSize = 1e-3
     """step size of Adam for the baseline"""
-    episode_length: int = 168
+    episode_length: Count = 168
     """steps of a rollout; one update follows each"""
-    discount: float = 0.99
+    discount: Share = 0.99
     """γ; the paper uses 0.95 or 0.99"""
-    entropy: float = 0.01
+    entropy: Weight = 0.01
     """weight of the bonus for spreading over actions"""
-    hidden: tuple[int, ...] = (128, 128)
+    hidden: Layers = (128, 128)
     """units of the policy's hidden layers"""
-    baseline_hidden: tuple[int, ...] = (64, 64)
+    baseline_hidden: Layers = (64, 64)
     """units of the baseline's hidden layers"""
-    max_gradient_norm: float = 10.0
+    max_gradient_norm: Size = 10.0
     """gradients are clipped to this norm, agent by agent"""
     scales_advantages: bool = True
     """whether advantages are divided by their spread, agent by agent, so that step sizes mean the
     same in every domain"""
-    updates_per_block: int = 10
+    updates_per_block: Count = 10
     """updates between two reports of progress"""
 
 

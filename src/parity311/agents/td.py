@@ -15,27 +15,28 @@ import jax.numpy as jnp
 
 from parity311.agents import replay, tables
 from parity311.agents.base import Agent, Rollout
+from parity311.agents.settings import Count, Share, Size, StepSize
 
 
 @dataclass(frozen=True)
 class TDConfig:
     """Hyper-parameters; the paper's where it names them."""
 
-    learning_rate: float = 0.1
+    learning_rate: StepSize = 0.1
     """α: share of the temporal difference that a visit moves the table by"""
-    discount: float = 0.95
+    discount: Share = 0.95
     """γ"""
-    epsilon_start: float = 1.0
+    epsilon_start: Share = 1.0
     """share of random actions at the start"""
-    epsilon_end: float = 0.05
+    epsilon_end: Share = 0.05
     """share of random actions in the end"""
-    epsilon_steps: int = 10_000
+    epsilon_steps: Count = 10_000
     """steps over which it falls"""
-    batch_size: int = 8
+    batch_size: Count = 8
     """logged transitions in an update, where it learns from a log"""
-    bin_width: float = 0.1
+    bin_width: Size = 0.1
     """features are rounded to multiples of this"""
-    n_rows: int = 65_536
+    n_rows: Count = 65_536
     """rows of the table; states beyond share rows"""
 
 

@@ -91,7 +91,7 @@ class DomainAudit:
     scan: Scan
     joins: tuple[JoinCoverage, ...]
     denominators_disagree: tuple[str, ...]
-    """Groupings whose verdict depends on the denominator."""
+    """Groupings whose verdict is not the same under every denominator, in whatever way."""
 
 
 def assess_domain(inputs: AuditInputs, spec: AuditSpec) -> DomainAudit:
@@ -136,7 +136,7 @@ def assess_domain(inputs: AuditInputs, spec: AuditSpec) -> DomainAudit:
             cells, [groupings[name] for name in SCANNED], n_tracts=inputs.places.n_tracts, rng=rng
         ),
         joins=tuple(join_coverage(inputs, spec.minimum_events)),
-        denominators_disagree=_disagreements(verdicts),
+        denominators_disagree=find_disagreements(verdicts),
     )
 
 
@@ -186,11 +186,12 @@ def _compare(drawn: RateDraws | str, grouping: Grouping, spec: AuditSpec) -> Com
     return compare_strata(drawn, grouping.labels, spec, compared=exists)
 
 
-def _disagreements(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+def find_disagreements(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    """Groupings whose verdict is not the same under every denominator."""
     names = []
     for name in dict.fromkeys(verdict.strata for verdict in verdicts):
         said = {v.comparison.verdict for v in verdicts if v.strata == name}
-        if {"PASS", "FAIL"} <= said:
+        if len(said) > 1:
             names.append(name)
     return tuple(names)
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from parity311.audit.assess import assess_domains, audit_to_plain, verdict_row
 from parity311.audit.cells import AuditInputs
 from parity311.audit.episodes import EpisodeInputs, assess_episodes
 from parity311.audit.overrides import Recommendation, assess_overrides
 from parity311.audit.page import write_page
-from parity311.audit.published import published_gate
+from parity311.audit.published import PublishedGate, published_gate
 from parity311.audit.simulate import compare_rules
 from parity311.audit.spec import AuditSpec, write_spec
 from parity311.audit.stored import load_episodes, load_inputs, restrict
 from parity311.audit.strata import income_quintiles
 from parity311.errors import InputError
+from parity311.reporting.as_published import proxy_design
 from parity311.runs.folder import Run
 from parity311.runs.store import RunWriter, start_run
 from parity311.runs.strict_json import to_json
@@ -80,10 +78,12 @@ def write_audit(
     with_rules: bool = False,
     n_rule_trials: int = N_RULE_TRIALS,
     overrides: Sequence[Recommendation] = (),
+    estimates: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Judge inputs and write page, figures and tables as a run.
 
-    The specification is written, with its hash, before anything is measured.
+    The specification is written, with its hash, before anything is measured. ``estimates`` says by
+    domain how incidents were estimated, where that is known.
     """
     with start_run(root, command, config) as run:
         (run.path / SPEC_FILE).write_text(write_spec(spec), encoding="utf-8")
@@ -98,7 +98,6 @@ def write_audit(
             with run.stage("rules compared"):
                 rules = compare_rules(n_trials=n_rule_trials, tau=spec.tau)
                 published = [apply_published(one, spec) for one in inputs]
-        months = {(one.domain, one.setting, one.policy): one.date_from for one in inputs}
         run.set_report(
             write_page(
                 run,
@@ -107,7 +106,8 @@ def write_audit(
                 spec,
                 rules=rules,
                 published=published,
-                months=months,
+                inputs=inputs,
+                estimates=estimates,
                 overrides=changed,
             )
         )
@@ -116,26 +116,38 @@ def write_audit(
         plain |= {"rules": rules, "as_published": published, "overrides": changed}
         (run.path / FIGURES_FILE).write_text(to_json(plain), encoding="utf-8")
         run.add_metrics(plain)
-    page = name_page(run.final_path, PAGE)
+        page = run.name_page(PAGE)
     return {"audit": run.id, "page": str(page), **plain}
 
 
 def apply_published(inputs: AuditInputs, spec: AuditSpec) -> dict[str, Any]:
-    """What the paper's own gate says of the same cases, by income quintile."""
-    grouping = income_quintiles(inputs.places)
-    cells = inputs.cells.take(inputs.cells.tract >= 0)
-    served, complaints, cases = (
-        np.bincount(cells.tract, weights=values, minlength=inputs.places.n_tracts)
-        for values in (cells.n_served, cells.n_complaints, cells.n_cases)
-    )
-    gate = published_gate(
-        served,
-        complaints,
-        np.maximum(complaints - cases, 0.0),
-        grouping.membership[:, grouping.compared],
-        tau=spec.tau,
-    )
-    return {"domain": inputs.domain, "setting": inputs.setting, **asdict(gate)}
+    """What the paper's own gate says of the same cases, by income quintile, every four weeks.
+
+    The figures are those of the last window whose service levels have all passed.
+    """
+    named = {"domain": inputs.domain, "setting": inputs.setting}
+    windows, places = inputs.windows, inputs.places
+    if windows is None:
+        nan = float("nan")
+        missing = "this run kept no counts by four weeks; make it again with this version"
+        nothing = PublishedGate(nan, False, nan, nan)
+        return {**named, **asdict(nothing), "n_windows": 0, "n_suspended": 0, "reason": missing}
+    grouping = income_quintiles(places)
+    design = proxy_design(tuple(places.covariates.values()), places.households)
+    gates = [
+        published_gate(
+            windows.n_served[w],
+            windows.n_complaints[w],
+            windows.n_repeats[w],
+            design,
+            grouping.membership[:, grouping.compared],
+            tau=spec.tau,
+        )
+        for w in windows.complete
+    ]
+    suspended = sum(gate.is_suspended for gate in gates)
+    counted = {"n_windows": len(gates), "n_suspended": suspended, "reason": ""}
+    return {**named, **asdict(gates[-1]), **counted}
 
 
 def repeat_data(run: RunWriter, source: Run) -> None:
@@ -144,12 +156,3 @@ def repeat_data(run: RunWriter, source: Run) -> None:
         details = dict(entry)
         name, fingerprint = details.pop("name"), details.pop("fingerprint")
         run.add_data(name, fingerprint, **details)
-
-
-def name_page(folder: Path, name: str) -> Path:
-    """Put the finished page beside itself under the name people look for."""
-    page = folder / name
-    aside = folder / f".{name}.partial"
-    aside.write_bytes((folder / "report.html").read_bytes())
-    os.replace(aside, page)
-    return page

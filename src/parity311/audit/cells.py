@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from datetime import date
+from typing import LiteralString
 
 import numpy as np
 import pyarrow as pa
 
 from parity311.audit.spec import ESTIMANDS
 from parity311.audit.strata import Places, places_from_tables
+from parity311.audit.windows import Windows, read_windows
 from parity311.errors import EstimationError, InputError, RunError, unknown_name
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
+from parity311.records.sql import cases, identifier
 from parity311.records.store import Records
 
 COUNTS = ("n_complaints", "n_cases", "n_served", "n_accessed", "n_found", "n_located")
@@ -75,6 +78,8 @@ class AuditInputs:
     """Cases left out because their service level had not passed when the records end."""
     setting: str = ""
     """Which city or records these are, where a run holds several."""
+    windows: Windows | None = None
+    """What the paper's own gate counts; None where it was not kept."""
 
 
 def read_inputs(
@@ -101,7 +106,13 @@ def read_inputs(
     if date_to <= date_from:
         raise InputError(f"The audit runs from {date_from} to {date_to}; the second must be later.")
     places = read_places(records)
-    table = records.sql(_cells_query(domain, date_from, date_to, records.window[1], estimand))
+    table = records.sql(
+        _cells_query(estimand),
+        domain=domain,
+        date_from=date_from,
+        date_to=date_to,
+        records_end=records.window[1],
+    )
     if table.num_rows == 0:
         raise EstimationError(
             f"No complaints of {domain!r} were received from {date_from} to {date_to}; choose "
@@ -119,7 +130,12 @@ def read_inputs(
             )
         draws = np.asarray(incident_draws, dtype=float) * (n_due / n_all if n_all else 1.0)
     due, n_not_due = cells.take(is_due), int(n_all - n_due)
-    return AuditInputs(domain, policy, places, due, draws, date_from, date_to, n_not_due, setting)
+    windows = read_windows(
+        records, domain, places.geoid, date_from=date_from, date_to=date_to, estimand=estimand
+    )
+    return AuditInputs(
+        domain, policy, places, due, draws, date_from, date_to, n_not_due, setting, windows
+    )
 
 
 def read_places(records: Records) -> Places:
@@ -181,24 +197,21 @@ def table_from_cells(cells: Cells, places: Places) -> pa.Table:
     return pa.table({**columns, **{name: pa.array(getattr(cells, name)) for name in COUNTS}})
 
 
-def _cells_query(
-    domain: str, date_from: date, date_to: date, records_end: date, estimand: str
-) -> str:
+def _cells_query(estimand: str) -> LiteralString:
     """SQL: one row a tract, month, severity, channel, language and whether the cases are due."""
-    days = " ".join(f"WHEN '{code}' THEN {level}" for code, level in SERVICE_LEVEL_DAYS.items())
-    level = f"(CASE severity {days} END)"
+    level = f"(CASE severity {cases(SERVICE_LEVEL_DAYS)} END)"
     late = f"date_diff('second', received_at, v.visited_at) / 86400.0 <= {level}"
-    counted = {
+    counted: dict[str, LiteralString] = {
         "served": f"v.result = 'violation' AND {late}",
         "visited": f"v.result <> 'no_access' AND {late}",
         "enforced": "v.result = 'violation'",
-    }[estimand]
+    }
     return f"""
 WITH reports AS (
   SELECT *, COALESCE(incident_id, complaint_id) AS case_id,
-    date_diff('month', DATE '{date_from}', received_at) AS "month",
-    received_at + to_seconds(CAST({level} * 86400 AS BIGINT)) <= TIMESTAMP '{records_end}' AS is_due
-  FROM complaints WHERE domain = '{domain}' AND received_at < TIMESTAMP '{date_to}'
+    date_diff('month', $date_from::DATE, received_at) AS "month",
+    received_at + to_seconds(CAST({level} * 86400 AS BIGINT)) <= $records_end::TIMESTAMP AS is_due
+  FROM complaints WHERE domain = $domain AND received_at < $date_to::TIMESTAMP
 ), firsts AS (
   SELECT * FROM reports
   QUALIFY row_number() OVER (PARTITION BY case_id ORDER BY received_at, complaint_id) = 1
@@ -207,7 +220,8 @@ WITH reports AS (
     bool_or(v.result = 'violation') AS found
   FROM visits v JOIN reports r USING (complaint_id) GROUP BY r.case_id
 ), counted AS (
-  SELECT DISTINCT r.case_id FROM reports r JOIN visits v USING (complaint_id) WHERE {counted}
+  SELECT DISTINCT r.case_id FROM reports r JOIN visits v USING (complaint_id)
+  WHERE {counted[estimand]}
 ), cases AS (
   SELECT f.*, (c.case_id IS NOT NULL)::INT AS served, COALESCE(s.accessed, false)::INT AS accessed,
     COALESCE(s.found, false)::INT AS found, (f.building_id IS NOT NULL)::INT AS located
@@ -215,11 +229,11 @@ WITH reports AS (
 ), counts AS (
   SELECT tract, "month", severity, channel, language, is_due, 1 AS n_complaints, 0 AS n_cases,
     0 AS n_served, 0 AS n_accessed, 0 AS n_found, 0 AS n_located
-  FROM reports WHERE received_at >= TIMESTAMP '{date_from}'
+  FROM reports WHERE received_at >= $date_from::TIMESTAMP
   UNION ALL
   SELECT tract, "month", severity, channel, language, is_due, 0, 1, served, accessed, found, located
-  FROM cases WHERE received_at >= TIMESTAMP '{date_from}'
+  FROM cases WHERE received_at >= $date_from::TIMESTAMP
 )
 SELECT tract, "month", severity, channel, language, is_due,
-  {", ".join(f"sum({name})::DOUBLE AS {name}" for name in COUNTS)}
+  {", ".join(f"sum({name})::DOUBLE AS {name}" for name in map(identifier, COUNTS))}
 FROM counts GROUP BY ALL ORDER BY ALL"""

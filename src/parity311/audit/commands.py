@@ -7,18 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
+from parity311.options import Json, Runs
+
 RunArgument = Annotated[
     str,
     typer.Argument(help="A run's id, the beginning of it, or latest; or a folder of records."),
 ]
-Runs = Annotated[Path, typer.Option("--runs", help="Folder that runs are written to.")]
 
 
 def audit_command(
     run: RunArgument,
     strata: Annotated[
-        str | None, typer.Option(help="income5, race, language, channel or all.")
+        str | None,
+        typer.Option(help="income5, race5, race_majority, race (both), language, channel or all."),
     ] = None,
     tau: Annotated[float | None, typer.Option(help="Largest gap that passes.")] = None,
     spec: Annotated[Path | None, typer.Option(help="Audit specification (TOML).")] = None,
@@ -59,17 +60,18 @@ def audit_command(
 
 
 def _print(result: dict[str, Any]) -> None:
-    from parity311.runs.formats import format_value
-
     for domain in result["domains"]:
         name = ", ".join(filter(None, (domain["domain"], domain["setting"], domain["policy"])))
         typer.echo(f"{name}: {domain['n_cases']:,.0f} cases")
         for row in domain["verdicts"]:
-            gap = format_value(row["gap"], "percent")
+            who = "at the far end" if row["denominator"] == "dwellings" else "worst off"
+            worst = f"; {who}: {row['worst_off']}" if row["worst_off"] else ""
             typer.echo(
-                f"  {row['verdict']:<12} {row['strata']} per {row['denominator']}: gap {gap}; "
-                f"{row['reason']}"
+                f"  {row['verdict']:<12} {row['strata']} per {row['denominator']}: "
+                f"{row['reason']}{worst}"
             )
+        for name in domain["denominators_disagree"]:
+            typer.echo(f"  The denominators disagree across {name}: the page says what each asks.")
     for row in result["overrides"]:
         typer.echo(
             f"{row['domain']}, {row['counted']} by {row['strata']}: {row['verdict']}; "

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from parity311.audit.gap import (
+    FAIL,
     INSUFFICIENT,
     PASS,
+    Band,
     Gap,
     Ratio,
     gap_from_band,
@@ -35,7 +37,8 @@ class Comparison:
     p_parity: float
     """Chance of differences this large if all strata were equal (max-T)."""
     worst_off: str
-    """Stratum with the lowest rate of a benefit, or the highest of a burden; empty if unknown."""
+    """Strata with the lowest rate of a benefit, or the highest of a burden, among the pairs that
+    are beyond the limit; empty unless the verdict is FAIL: otherwise the order may be chance."""
     best_off: str
     left_out: tuple[str, ...]
     """Strata too small to judge; while there is one, nothing passes."""
@@ -72,8 +75,12 @@ def compare_strata(
         verdict, reason = INSUFFICIENT, f"{_too_small(left_out, spec)}; among the others {reason}"
     elif left_out:
         reason = f"{reason}; {_too_small(left_out, spec)}"
-    worst, best = _ends(values, labels, spec.polarity)
     band = log_band if is_rare else gap_band
+    limit = -np.log(spec.smallest_ratio) if is_rare else spec.tau
+    low, high = ("", "")
+    if verdict == FAIL and band is not None:
+        low, high = _ends(band, values, labels, limit)
+    worst, best = (low, high) if spec.polarity == "benefit" else (high, low)
     return Comparison(
         verdict=verdict,
         reason=reason,
@@ -96,8 +103,17 @@ def _too_small(left_out: tuple[str, ...], spec: AuditSpec) -> str:
     )
 
 
-def _ends(values: np.ndarray, labels: tuple[str, ...], polarity: str) -> tuple[str, str]:
-    if np.isfinite(values).sum() < 2:
-        return "", ""
-    low, high = labels[int(np.nanargmin(values))], labels[int(np.nanargmax(values))]
-    return (low, high) if polarity == "benefit" else (high, low)
+def _ends(band: Band, values: np.ndarray, labels: tuple[str, ...], limit: float) -> tuple[str, str]:
+    """Lowest and highest strata among the pairs whose own bounds lie beyond the limit.
+
+    A stratum may have the lowest rate of all by chance alone, in no pair that is; equal ones are
+    named together.
+    """
+    pairs = band.pairs[np.abs(band.difference) - band.critical * band.error > limit]
+    low, high = (np.array([f(values[pair]) for pair in pairs]) for f in (np.min, np.max))
+
+    def name(rate: float) -> str:
+        there = [k for k in np.unique(pairs) if values[k] == rate]
+        return ", ".join(labels[k] for k in there)
+
+    return name(low.min()), name(high.max())

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import stats
 
 from parity311.errors import InputError
+from parity311.runs.formats import format_value
 
 TAU = 0.05
 """Largest gap that passes (the paper's recommendation)."""
@@ -196,20 +197,23 @@ def _too_few(rates: np.ndarray) -> str:
 
 
 def _judge_gap(lower: float, upper: float, tau: float) -> tuple[str, str]:
+    limit = f"the limit of {100 * tau:.3g} points"
+    low, high = f"{100 * lower:.1f}", f"{100 * upper:.1f}"
     if lower > tau:
-        return FAIL, f"the gap is at least {lower:.3f}, beyond {tau:g}"
+        return FAIL, f"the gap is at least {low} points, beyond {limit}"
     if upper <= tau:
-        return PASS, f"the gap is at most {upper:.3f}, within {tau:g}"
-    return INSUFFICIENT, f"the gap lies between {lower:.3f} and {upper:.3f}; {tau:g} is inside"
+        return PASS, f"the gap is at most {high} points, within {limit}"
+    return INSUFFICIENT, f"the gap lies between {low} and {high} points, on both sides of {limit}"
 
 
 def _judge_ratio(lower: float, upper: float, floor: float) -> tuple[str, str]:
+    low, high = (format_value(end, "percent") for end in (lower, upper))
+    limit = f"the limit of {format_value(floor, 'percent', 0)}"
     if upper < floor:
-        return FAIL, f"the lowest rate is at most {upper:.3f} of the highest, below {floor:.3f}"
+        return FAIL, f"the lowest rate is at most {high} of the highest, below {limit}"
     if lower >= floor:
-        return PASS, f"the lowest rate is at least {lower:.3f} of the highest, {floor:.3f} or more"
+        return PASS, f"the lowest rate is at least {low} of the highest, within {limit}"
     return (
         INSUFFICIENT,
-        f"the lowest rate is between {lower:.3f} and {upper:.3f} of the highest; {floor:.3f} is "
-        "inside",
+        f"the lowest rate is between {low} and {high} of the highest, on both sides of {limit}",
     )

@@ -18,6 +18,7 @@ from parity311.audit.cells import AuditInputs, read_inputs
 from parity311.audit.overrides import Recommendation
 from parity311.audit.spec import AuditSpec
 from parity311.errors import InputError, Parity311Error, unknown_name
+from parity311.records.describe import describe_import
 from parity311.records.store import MANIFEST, Records, open_records
 from parity311.reporting.calibration import calibrate
 from parity311.runs.store import RunWriter
@@ -72,6 +73,7 @@ def audit_records(
         add_data=lambda run: add_records(run, records),
         with_rules=with_rules,
         overrides=overrides,
+        estimates=notes,
     )
     return {**found, "records": str(records.folder), "estimates": notes}
 
@@ -88,8 +90,11 @@ def _dates(records: Records, spec: AuditSpec) -> tuple[date, date]:
 
 def _has_complaints(records: Records, domain: str, date_from: date, date_to: date) -> bool:
     found = records.sql(
-        f"SELECT count(*) AS n FROM complaints WHERE domain = '{domain}' AND received_at >= "
-        f"TIMESTAMP '{date_from}' AND received_at < TIMESTAMP '{date_to}'"
+        "SELECT count(*) AS n FROM complaints WHERE domain = $domain AND received_at >= "
+        "$date_from::TIMESTAMP AND received_at < $date_to::TIMESTAMP",
+        domain=domain,
+        date_from=date_from,
+        date_to=date_to,
     )
     return bool(found["n"][0].as_py())
 
@@ -132,11 +137,12 @@ def add_records(run: RunWriter, records: Records) -> None:
     is_synthetic = manifest.get("kind") != "import"
     sources = manifest.get("sources", [])
     kept = ("name", "sha256", "terms", "retrieved_at", "source", "rows_in", "kept", "quarantined")
-    said = f"{len(sources)} files of public records" if sources else "A synthetic city"
     run.add_data(
         records.folder.name,
         records.fingerprint,
         is_synthetic=is_synthetic,
-        statement=f"{said}, {records.window[0]} to {records.window[1]}.",
+        statement=f"A synthetic city, {records.window[0]} to {records.window[1]}."
+        if is_synthetic
+        else describe_import(records),
         sources=[{name: one[name] for name in kept if name in one} for one in sources],
     )

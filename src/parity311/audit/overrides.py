@@ -21,6 +21,7 @@ from parity311.audit.compare import Comparison
 from parity311.audit.joins import audit_overrides
 from parity311.audit.spec import AuditSpec
 from parity311.audit.strata import make_grouping
+from parity311.audit.words import measure_briefly, name_worst_off
 from parity311.domains import get_domain
 from parity311.errors import InputError, unknown_name
 
@@ -153,4 +154,6 @@ def _plain(comparison: Comparison) -> dict[str, Any]:
         "mean_rate": comparison.mean_rate,
         "worst_off": comparison.worst_off,
         "reason": comparison.reason,
+        "size_words": measure_briefly(comparison),
+        "worst_words": name_worst_off(comparison),
     }

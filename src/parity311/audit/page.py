@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 from typing import Any
 
 import numpy as np
 
-from parity311.audit.assess import DomainAudit, Verdict, trend_row
+from parity311.audit.assess import DomainAudit, Verdict, find_disagreements, trend_row
+from parity311.audit.cells import AuditInputs
 from parity311.audit.episodes import EpisodeAudit
+from parity311.audit.gap import FAIL
 from parity311.audit.page_beside import (
     VERDICT_COLUMNS,
     episode_section,
@@ -19,20 +21,28 @@ from parity311.audit.page_beside import (
     rules_section,
     words_of_verdicts,
 )
+from parity311.audit.page_tracts import tract_pictures
 from parity311.audit.rates import StratumRate
 from parity311.audit.spec import ESTIMANDS, POLARITIES, AuditSpec
 from parity311.audit.words import (
     COUNTED,
     GROUPS,
     NOUNS,
+    PER_DWELLINGS,
     TONES,
     VERDICTS,
+    count_verdicts,
+    describe_counts,
     describe_denominator,
     describe_groups,
     describe_limit,
+    describe_rate,
+    explain_denominators,
+    list_failures,
+    say_disagreement,
     state_finding,
 )
-from parity311.runs.formats import format_value
+from parity311.runs.formats import NumberFormat, format_value
 from parity311.runs.pictures import (
     Axis,
     Estimate,
@@ -53,11 +63,21 @@ RATE_COLUMNS = (
     Column("design_effect", "design effect", decimals=1),
     Column("note", "note", number_format="text"),
 )
+DWELLING_COLUMNS = (
+    *RATE_COLUMNS[:3],
+    Column(
+        "rate_per_1000", "per 1,000 dwellings", lower="lower_per_1000", upper="upper_per_1000",
+        decimals=2, reason="note",
+    ),
+    *RATE_COLUMNS[4:],
+)  # fmt: skip
 TREND_COLUMNS = (
     Column("name", "test", number_format="text"),
     Column("strata", "across", number_format="text"),
     Column("statistic", "z (F for any shape)", decimals=2, reason="reason"),
-    Column("estimate", "change per step", lower="lower", upper="upper", reason="reason"),
+    Column(
+        "estimate", "change per step", lower="lower", upper="upper", decimals=4, reason="reason"
+    ),
     Column("p_value", "p", decimals=3, reason="reason"),
     Column("p_adjusted", "p, corrected", decimals=3),
     Column("correction", "correction", number_format="text"),
@@ -73,7 +93,7 @@ JOIN_COLUMNS = (
     Column("value", "group", number_format="text"),
     Column("group", "kind", number_format="text"),
     Column("n_cases", "cases", number_format="integer"),
-    Column("share_with_tract", "tract known", number_format="percent"),
+    Column("share_with_tract", "tract known, of cases kept", number_format="percent"),
     Column("share_with_building", "building known", number_format="percent"),
     Column("share_with_income", "income published", number_format="percent"),
 )
@@ -88,11 +108,21 @@ def write_page(
     *,
     rules: Sequence[dict[str, Any]] = (),
     published: Sequence[dict[str, Any]] = (),
-    months: dict[tuple[str, str, str], date] | None = None,
+    inputs: Sequence[AuditInputs] = (),
+    estimates: Mapping[str, str] | None = None,
     overrides: Sequence[dict[str, Any]] = (),
 ) -> Report:
-    """Store tables and pictures in the run and return the report that shows them."""
-    sections = [_domain_section(run, audit, spec, months or {}) for audit in audits]
+    """Store tables and pictures in the run and return the report that shows them.
+
+    ``inputs`` are those of the audits, in their order; ``estimates`` says by domain how incidents
+    were estimated, or why not.
+    """
+    sections = []
+    for number, audit in enumerate(audits):
+        one = inputs[number] if inputs else None
+        played = [e for e in episodes if (e.domain, e.setting) == (audit.domain, audit.setting)]
+        said = (estimates or {}).get(audit.domain, "")
+        sections.append(_domain_section(run, audit, spec, one, played, said))
     sections += [episode_section(run, episodes, spec)] if episodes else []
     sections += [override_section(run, overrides)] if overrides else []
     sections += [rules_section(run, rules, published)] if rules else []
@@ -100,8 +130,8 @@ def write_page(
     primary = [verdict for audit in audits for verdict in primary_verdicts(audit, spec)]
     return Report(
         title="Who is served: the audit",
-        summary=_summary(primary, spec),
-        figures=tuple(_key_figure(verdict) for verdict in primary),
+        summary=_summary(audits, episodes, overrides, primary, spec),
+        figures=tuple(_key_figure(verdict) for verdict in _tiles(audits, primary, spec)),
         sections=tuple(sections),
     )
 
@@ -120,13 +150,55 @@ def primary_verdicts(audit: DomainAudit, spec: AuditSpec) -> list[Verdict]:
     return mine[:1]
 
 
-def _summary(primary: Sequence[Verdict], spec: AuditSpec) -> tuple[str, ...]:
-    words = [f"{_title(v)}: {state_finding(v, spec)}" for v in primary]
-    counted = f"Counted is whether {ESTIMANDS[spec.estimand]}; {POLARITIES[spec.polarity]}."
-    return (*words, counted)
+def _tiles(
+    audits: Sequence[DomainAudit], primary: Sequence[Verdict], spec: AuditSpec
+) -> list[Verdict]:
+    """What fails across the primary strata, then the other verdicts that stand at the top."""
+    failed = [
+        v
+        for audit in audits
+        for v in audit.verdicts
+        if v.strata == spec.primary_strata and v.comparison.verdict == FAIL
+    ]
+    return [*failed, *(v for v in primary if v.comparison.verdict != FAIL)]
 
 
-def _title(one: Verdict | DomainAudit) -> str:
+def _summary(
+    audits: Sequence[DomainAudit],
+    episodes: Sequence[EpisodeAudit],
+    overrides: Sequence[dict[str, Any]],
+    primary: Sequence[Verdict],
+    spec: AuditSpec,
+) -> tuple[str, ...]:
+    """The first screen: every comparison that fails, then what disagrees, then the rest."""
+    verdicts = [v for one in (*audits, *episodes) for v in one.verdicts]
+    lines = [count_verdicts(verdicts)]
+    lines += [f"{_title(one)}: {said}" for one in audits if (said := list_failures(one.verdicts))]
+    lines += [
+        f"{_title(one)} in test episodes: {said}"
+        for one in episodes
+        if (said := list_failures(one.verdicts))
+    ]
+    lines += [
+        f"Staff, {row['domain']}: recommendations {row['counted']} are **unequal beyond the "
+        f"limit** across {GROUPS.get(row['strata'], row['strata'])}: {row['size_words']}; "
+        f"{row['worst_words']}."
+        for row in overrides
+        if row["verdict"] == FAIL
+    ]
+    lines += [
+        f"{_title(one)}{' in test episodes' if isinstance(one, EpisodeAudit) else ''}: {said}"
+        for one in (*audits, *episodes)
+        for said in say_disagreement(one.verdicts, find_disagreements(one.verdicts))
+    ]
+    lines += [
+        f"{_title(v)}: {state_finding(v, spec)}" for v in primary if v.comparison.verdict != FAIL
+    ]
+    lines.append(f"Counted is whether {ESTIMANDS[spec.estimand]}; {POLARITIES[spec.polarity]}.")
+    return tuple(lines)
+
+
+def _title(one: Verdict | DomainAudit | EpisodeAudit) -> str:
     setting = f", {one.setting}" if one.setting else ""
     policy = "" if one.policy == "recorded" else f", {one.policy}"
     return f"{one.domain.replace('_', ' ').capitalize()}{setting}{policy}"
@@ -142,7 +214,7 @@ def _key_figure(verdict: Verdict) -> KeyFigure:
         shown.estimate if np.isfinite(shown.estimate) else None,
         interval=(shown.lower, shown.upper) if np.isfinite(shown.lower) else None,
         note=f"{VERDICTS[comparison.verdict]}; {comparison.reason}",
-        number_format="percent",
+        number_format="percent" if by_ratio else "points",
         tone=TONES[comparison.verdict],  # type: ignore[arg-type]
     )
 
@@ -157,12 +229,21 @@ def _domain_section(
     run: RunWriter,
     audit: DomainAudit,
     spec: AuditSpec,
-    months: dict[tuple[str, str, str], date],
+    inputs: AuditInputs | None,
+    played: Sequence[EpisodeAudit],
+    estimate: str,
 ) -> Section:
     pictures = _rate_pictures(run, audit, spec)
-    sequence = _sequence_picture(run, audit, spec, months)
+    sequence = _sequence_picture(run, audit, spec, inputs)
+    tracts = [] if inputs is None else tract_pictures(run, _name(audit, "tracts"), inputs, spec)
     tables = [_verdict_table(run, audit), *_other_tables(run, audit)]
+    failed = list_failures(audit.verdicts)
+    text = [f"{_title(audit)}: {failed}"] if failed else []
     lead = primary_verdicts(audit, spec)
+    text += [state_finding(v, spec) for v in lead if v.comparison.verdict != FAIL]
+    text += say_disagreement(audit.verdicts, audit.denominators_disagree)
+    text.append(explain_denominators(audit.verdicts))
+    text.append(describe_source(audit, inputs, played))
     notes = [
         f"{audit.n_complaints:,.0f} complaints, {audit.n_cases:,.0f} cases, "
         f"{audit.n_served:,.0f} counted; {audit.n_not_due:,} cases whose service level had not "
@@ -170,15 +251,40 @@ def _domain_section(
         "Severity is assigned at intake and may itself be unequal, so every comparison stands with "
         "and without it.",
     ]
-    if audit.denominators_disagree:
-        groups = ", ".join(GROUPS[name] for name in audit.denominators_disagree)
-        notes.insert(0, f"The verdict depends on what is divided by, across {groups}.")
+    if estimate:
+        notes.insert(0, f"How incidents nobody reported were estimated: {estimate}")
     return Section(
         heading=_title(audit),
-        text=tuple(state_finding(v, spec) for v in lead),
-        pictures=(*pictures, *sequence),
+        text=tuple(text),
+        pictures=(*pictures, *sequence, *tracts),
         tables=tuple(tables),
         notes=tuple(notes),
+    )
+
+
+def describe_source(
+    audit: DomainAudit, inputs: AuditInputs | None, played: Sequence[EpisodeAudit]
+) -> str:
+    """Where the figures come from, and why a run's own report shows others."""
+    when = "" if inputs is None else f", from {inputs.date_from} until {inputs.date_to}"
+    text = (
+        f"Here stands service as the records tell it{when}: "
+        f"{describe_counts(audit.n_served, audit.n_cases)} counted."
+    )
+    rates = [
+        f"{one.policy} {describe_rate(v.comparison.mean_rate, v.denominator)}"
+        for one in played
+        for v in one.verdicts
+        if v.denominator == "actionable" and np.isfinite(v.comparison.mean_rate)
+    ]
+    if not rates:
+        return text
+    return (
+        f"{text} The report of the run shows other figures, and the two are not to be compared: it "
+        "plays policies in test episodes of the decision process and divides by incidents that a "
+        "visit would find actionable there, reported or not (mean over strata: "
+        f"{', '.join(rates)}). Levels differ with what is divided by and with the visits of the "
+        "period, and strata may stand in another order."
     )
 
 
@@ -189,11 +295,20 @@ def _rate_pictures(run: RunWriter, audit: DomainAudit, spec: AuditSpec) -> list[
     for strata, denominator in seen:
         rows = [r for r in audit.rates if (r.strata, r.denominator) == (strata, denominator)]
         name = _name(audit, strata, denominator)
-        run.add_table(name, [asdict(row) for row in rows])
+        run.add_table(name, [_rate_row(row) for row in rows])
         if strata != spec.primary_strata and denominator != "cases":
             continue
         pictures.append(_rate_picture(run, name, rows, strata, denominator, spec))
     return pictures
+
+
+def _rate_row(row: StratumRate) -> dict[str, Any]:
+    """A row of the table behind a picture; per dwelling also in the unit that is shown."""
+    plain = asdict(row)
+    if row.denominator == "dwellings":
+        ends = ("rate", "lower", "upper")
+        plain |= {f"{name}_per_1000": PER_DWELLINGS * plain[name] for name in ends}
+    return plain
 
 
 def _rate_picture(
@@ -204,9 +319,14 @@ def _rate_picture(
     denominator: str,
     spec: AuditSpec,
 ) -> Picture:
-    noun = NOUNS.get(denominator, denominator)
+    is_dwelling = denominator == "dwellings"
+    noun = f"{PER_DWELLINGS:,} dwellings" if is_dwelling else NOUNS.get(denominator, denominator)
+    scale = PER_DWELLINGS if is_dwelling else 1
+    number_format: NumberFormat = "number" if is_dwelling else "percent"
     counted = f"{COUNTED[spec.estimand]} per {noun}"
-    estimates = [Estimate(r.stratum, r.rate, r.lower, r.upper, r.note) for r in rows]
+    estimates = [
+        Estimate(r.stratum, scale * r.rate, scale * r.lower, scale * r.upper, r.note) for r in rows
+    ]
     shown = [e for e in estimates if e.is_available]
     title = f"{counted.capitalize()}, by {GROUPS[strata]}"
     run.draw(
@@ -214,11 +334,11 @@ def _rate_picture(
         interval_plot,
         [Series("rate", estimates)],
         title=title,
-        axis=Axis(counted, number_format="percent", includes=(0.0,)),
+        axis=Axis(counted, number_format=number_format, includes=(0.0,)),
     )
     words = "; ".join(
-        f"{e.label} {format_value(e.value, 'percent')} "
-        f"({format_value(e.lower, 'percent')} to {format_value(e.upper, 'percent')})"
+        f"{e.label} {format_value(e.value, number_format)} "
+        f"({format_value(e.lower, number_format)} to {format_value(e.upper, number_format)})"
         for e in shown
     )
     return Picture(
@@ -229,7 +349,7 @@ def _rate_picture(
             f"{describe_groups(strata)}."
         ),
         alt=f"Rates with intervals: {words or 'none is available'}.",
-        table=TableView(name, RATE_COLUMNS, caption=title),
+        table=TableView(name, DWELLING_COLUMNS if is_dwelling else RATE_COLUMNS, caption=title),
         title=title,
     )
 
@@ -238,12 +358,12 @@ def _sequence_picture(
     run: RunWriter,
     audit: DomainAudit,
     spec: AuditSpec,
-    months: dict[tuple[str, str, str], date],
+    inputs: AuditInputs | None,
 ) -> list[Picture]:
     sequence = audit.sequence
     if sequence is None or not np.isfinite(sequence.estimate).any():
         return []
-    start = months.get((audit.domain, audit.setting, audit.policy), date(2000, 1, 1))
+    start = date(2000, 1, 1) if inputs is None else inputs.date_from
     days = [_month_end(start, i) for i in range(len(sequence.estimate))]
     name = _name(audit, "months")
     run.add_table(name, {"month_end": [day.isoformat() for day in days], **asdict(sequence)})
@@ -289,7 +409,7 @@ def _sequence_picture(
                         "estimate", "largest gap", lower="lower", upper="upper",
                         number_format="percent",
                     ),
-                    Column("e_value", "evidence beyond the limit"),
+                    Column("e_value", "evidence beyond the limit", decimals=2),
                 ),
                 caption="The largest gap so far, month by month",
             ),

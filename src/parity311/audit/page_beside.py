@@ -10,27 +10,36 @@ from parity311.audit.assess import Verdict, verdict_row
 from parity311.audit.episodes import EpisodeAudit
 from parity311.audit.gap import INSUFFICIENT
 from parity311.audit.spec import AuditSpec
-from parity311.audit.words import GROUPS, NOUNS, VERDICTS, describe_limit
+from parity311.audit.words import (
+    GROUPS,
+    VERDICTS,
+    describe_limit,
+    describe_rate,
+    list_failures,
+    measure_briefly,
+    name_denominator,
+    name_groups,
+    name_worst_off,
+)
 from parity311.runs.formats import format_value
 from parity311.runs.pictures import Axis, Estimate, Series, interval_plot
 from parity311.runs.sections import Column, Picture, Section, TableView
 from parity311.runs.store import RunWriter
 
+# The verdict stands first: on a narrow screen the columns behind it are scrolled to.
+VERDICT = Column("verdict_words", "verdict", number_format="text")
+SIZE_COLUMNS = (
+    Column("size_words", "how unequal", number_format="text"),
+    Column("rate_words", "mean rate", number_format="text"),
+    Column("worst_words", "who, where it fails", number_format="text"),
+)
+DENOMINATOR = Column("denominator_words", "per", number_format="text")
 VERDICT_COLUMNS = (
+    VERDICT,
+    DENOMINATOR,
     Column("strata_words", "grouped by", number_format="text"),
-    Column("denominator_words", "per", number_format="text"),
-    Column("verdict_words", "verdict", number_format="text"),
-    Column(
-        "gap", "largest gap", lower="gap_lower", upper="gap_upper", number_format="percent",
-        reason="reason",
-    ),
-    Column(
-        "ratio", "lowest ÷ highest", lower="ratio_lower", upper="ratio_upper", decimals=2,
-        reason="reason",
-    ),
-    Column("measure", "judged by", number_format="text"),
-    Column("worst_off", "worst off", number_format="text"),
-)  # fmt: skip
+    *SIZE_COLUMNS,
+)
 
 
 def words_of_verdicts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
@@ -38,10 +47,13 @@ def words_of_verdicts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     return [
         {
             **verdict_row(verdict),
-            "strata_words": GROUPS.get(verdict.strata, verdict.strata),
-            "denominator_words": NOUNS.get(verdict.denominator, verdict.denominator),
+            "strata_words": name_groups(verdict),
+            "denominator_words": name_denominator(verdict),
             "verdict_words": f"{VERDICTS[verdict.comparison.verdict]} "
             f"({verdict.comparison.verdict})",
+            "size_words": measure_briefly(verdict.comparison),
+            "worst_words": name_worst_off(verdict.comparison, verdict.denominator),
+            "rate_words": describe_rate(verdict.comparison.mean_rate, verdict.denominator),
         }
         for verdict in verdicts
     ]
@@ -59,17 +71,25 @@ def episode_section(run: RunWriter, episodes: Sequence[EpisodeAudit], spec: Audi
     ]
     run.add_table("policy-rates-in-test-episodes", rates)
     told = [v for v in verdicts if v.comparison.verdict != INSUFFICIENT]
+    failed = [
+        f"{a.domain.replace('_', ' ').capitalize()}, {a.setting}, {a.policy}: {said}"
+        for a in episodes
+        if (said := list_failures(a.verdicts))
+    ]
     columns = (
+        VERDICT,
         Column("policy", "policy", number_format="text"),
         Column("domain", "domain", number_format="text"),
         Column("setting", "city", number_format="text"),
-        *VERDICT_COLUMNS[1:],
+        DENOMINATOR,
+        *SIZE_COLUMNS,
     )
     return Section(
         heading="Policies in test episodes",
         text=(
             f"{len(told)} of {len(verdicts)} comparisons of policies can be told at "
             f"{episodes[0].n_episodes} test episodes each.",
+            *failed,
             "These policies decided nothing yet: they were played in the process of the later "
             "year, and episodes stand where tracts stand above.",
         ),
@@ -89,6 +109,7 @@ def override_section(run: RunWriter, overrides: Sequence[dict[str, Any]]) -> Sec
             **{name: value for name, value in row.items() if name not in ("rates", "reasons")},
             "strata_words": GROUPS.get(row["strata"], row["strata"]),
             "verdict_words": f"{VERDICTS[row['verdict']]} ({row['verdict']})",
+            "rate_words": describe_rate(row["mean_rate"], "cases"),
         }
         for row in overrides
     ]
@@ -139,11 +160,11 @@ def override_section(run: RunWriter, overrides: Sequence[dict[str, Any]]) -> Sec
             TableView(
                 "overrides",
                 (
+                    VERDICT,
                     Column("domain", "domain", number_format="text"),
                     Column("counted", "counted", number_format="text"),
                     Column("strata_words", "grouped by", number_format="text"),
-                    Column("verdict_words", "verdict", number_format="text"),
-                    *VERDICT_COLUMNS[3:],
+                    *SIZE_COLUMNS,
                     Column("n_without_tract", "without a tract", number_format="integer"),
                 ),
                 caption="Overrides and visits taken away, compared over strata",
@@ -167,9 +188,13 @@ def rules_section(
                 for row in parity
             ],
         )
-        for name, column in (("published rule", "published_errs"), ("this audit", "ours_errs"))
+        for name, column in (
+            ("published rule flags", "published_errs"),
+            ("this audit flags", "ours_failed"),
+            ("this audit passes", "ours_passed"),
+        )
     ]
-    title = "How often equal service is called unequal"
+    title = "What becomes of equal service"
     run.draw(
         "rules",
         interval_plot,
@@ -184,16 +209,22 @@ def rules_section(
             "The published rule compares a point estimate with the limit. In simulated cities with "
             f"equal service it flags up to {format_value(worst['published_errs'], 'percent', 0)} "
             f"({worst['n_per_stratum']:,} cases a stratum at a rate of {worst['rate']:g}); this "
-            "audit says **cannot be told** instead.",
+            f"audit flags {format_value(worst['ours_failed'], 'percent', 0)} of the same, passes "
+            f"{format_value(worst['ours_passed'], 'percent', 0)} and says **cannot be told** of "
+            f"{format_value(worst['ours_insufficient'], 'percent', 0)}.",
+            "A rule that never speaks makes no false alarm either, so the three shares stand side "
+            "by side.",
         ),
         pictures=(
             Picture(
                 "rules",
-                caption="False alarms under equal service, five strata, independent cases.",
+                caption="Flagged is a false alarm; what is neither flagged nor passed cannot be "
+                "told. Equal service, five strata, independent cases.",
                 alt="; ".join(
                     f"rate {row['rate']:g} and {row['n_per_stratum']:,} a stratum: published "
-                    f"{format_value(row['published_errs'], 'percent', 0)}, this audit "
-                    f"{format_value(row['ours_errs'], 'percent', 0)}"
+                    f"rule flags {format_value(row['published_errs'], 'percent', 0)}, this audit "
+                    f"{format_value(row['ours_failed'], 'percent', 0)} and passes "
+                    f"{format_value(row['ours_passed'], 'percent', 0)}"
                     for row in parity
                 ),
                 table=TableView(
@@ -203,7 +234,8 @@ def rules_section(
                         Column("rate", "rate"),
                         Column("true_gap", "true gap"),
                         Column("published_errs", "published rule errs", number_format="percent"),
-                        Column("ours_errs", "this audit errs", number_format="percent"),
+                        Column("ours_passed", "this audit: PASS", number_format="percent"),
+                        Column("ours_failed", "FAIL", number_format="percent"),
                         Column("ours_insufficient", "cannot be told", number_format="percent"),
                     ),
                     caption="Errors of both rules in simulated cities",
@@ -217,11 +249,20 @@ def rules_section(
                 (
                     Column("domain", "domain", number_format="text"),
                     Column("setting", "city", number_format="text"),
-                    Column("largest_gap", "largest gap", lower="lower", upper="upper"),
+                    Column(
+                        "largest_gap",
+                        "largest gap, last four weeks",
+                        lower="lower",
+                        upper="upper",
+                        number_format="percent",
+                        reason="reason",
+                    ),
                     Column("is_suspended", "suspended", number_format="text"),
+                    Column("n_suspended", "windows that suspend", number_format="integer"),
+                    Column("n_windows", "of", number_format="integer"),
                 ),
-                caption="What the published rule says of the same cases, with its own denominator "
-                "and its 5th to 95th percentile",
+                caption="What the published rule says of the same cases, window of four weeks by "
+                "window, with its own denominator and its 5th to 95th percentile",
             ),
         ),
         notes=(

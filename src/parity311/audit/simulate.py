@@ -197,6 +197,8 @@ def compare_rules(*, n_trials: int = 400, seed: int = 0, tau: float = TAU) -> li
                         "n_per_stratum": n_per_stratum,
                         "published_errs": flagged if gap == 0 else 1 - flagged,
                         "ours_errs": seen.failed if gap == 0 else seen.passed,
+                        "ours_passed": seen.passed,
+                        "ours_failed": seen.failed,
                         "ours_insufficient": seen.insufficient,
                         "n_trials": n_trials,
                     }

@@ -15,10 +15,14 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from parity311.errors import InputError, unknown_name
+from parity311.options import LARGEST_SEED
 from parity311.runs.strict_json import canonical_json, to_plain
 
 SPEC_VERSION = 1
 """Rises when a specification written earlier would mean something else now."""
+
+MOST_DRAWS = 1_000_000
+"""Resamples beyond which memory, not the band, would be the result."""
 
 ESTIMANDS = {
     "served": "a visit found a violation within the service level of the case's severity code",
@@ -47,10 +51,8 @@ STRATA = {
 }
 """Ways of grouping, in words."""
 STRATA_SETS = {
-    "income5": ("income5",),
+    **{name: (name,) for name in STRATA},
     "race": ("race5", "race_majority"),
-    "language": ("language",),
-    "channel": ("channel",),
     "all": tuple(STRATA),
 }
 """What ``--strata`` accepts."""
@@ -142,6 +144,11 @@ def _check_numbers(spec: AuditSpec) -> None:
             f"n_draws is {spec.n_draws}; fewer than 100 resamples leave no tail to read a band "
             "from. 2000 is usual."
         )
+    if spec.n_draws > MOST_DRAWS or not 0 <= spec.seed <= LARGEST_SEED:
+        raise InputError(
+            f"n_draws is {spec.n_draws} and seed {spec.seed}; allowed are up to {MOST_DRAWS:,} "
+            f"draws and seeds from 0 to {LARGEST_SEED:,}."
+        )
     for name in ("minimum_events", "minimum_tracts"):
         if getattr(spec, name) < 2:
             raise InputError(f"{name} is {getattr(spec, name)}; it must be at least 2.")
@@ -158,7 +165,7 @@ def read_spec(path: str | Path) -> AuditSpec:
         raise InputError(
             f"Cannot read {path}: {error.strerror or error}; name a TOML file."
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not TOML ({error}); correct it and try again.") from error
     return spec_from_plain(plain)
 

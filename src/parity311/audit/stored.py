@@ -1,7 +1,7 @@
 """What a run keeps so that it can be audited later from its folder alone.
 
-Tables `audit_cells`, `audit_places`, `audit_incidents` (recorded service) and `audit_episodes`
-(policies in test episodes); each row names its domain, setting and policy.
+Tables `audit_cells`, `audit_places`, `audit_incidents`, `audit_four_weeks` (recorded service) and
+`audit_episodes` (policies in test episodes); each row names its domain, setting and policy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from parity311.audit.cells import AuditInputs, cells_from_table, table_from_cells
 from parity311.audit.episodes import EPISODE_DENOMINATORS, LABELS, EpisodeInputs
-from parity311.audit.strata import Places, places_from_tables
+from parity311.audit.strata import POSITION, PUBLISHED_COVARIATES, Places, places_from_tables
+from parity311.audit.windows import Windows, table_from_windows, windows_from_table
 from parity311.errors import InputError, RunError
 from parity311.records.strata import RACE_GROUPS
 from parity311.runs.folder import LATEST, TABLES_FOLDER, Run, list_runs, open_run
@@ -25,6 +26,7 @@ from parity311.runs.store import RunWriter
 MAX_STORED_DRAWS = 200
 """Joint draws of estimated incidents that a run keeps."""
 KEY = ("domain", "setting", "policy")
+WINDOWS = "audit_four_weeks"
 
 
 def store_inputs(
@@ -44,6 +46,13 @@ def store_inputs(
         if with_draws:
             parts = [_incidents_table(one) for one in with_draws]
             run.add_table("audit_incidents", pa.concat_tables(parts))
+        parts = [
+            _keyed(one, table_from_windows(one.windows, one.places.geoid))
+            for one in inputs
+            if one.windows is not None
+        ]
+        if parts:
+            run.add_table(WINDOWS, pa.concat_tables(parts))
         run.add_metrics({"audit_windows": [_window(one) for one in inputs]})
     if episodes:
         run.add_table("audit_episodes", [row for one in episodes for row in _episode_rows(one)])
@@ -71,7 +80,12 @@ def _places_table(setting: str, places: Places) -> pa.Table:
         "income_quintile": places.income_quintile,
     }
     shares = {f"share_{race}": places.shares[race] for race in RACE_GROUPS}
-    return pa.table(columns | shares)
+    known = {name: places.covariates.get(name) for name in PUBLISHED_COVARIATES}
+    nothing = np.full(places.n_tracts, np.nan)
+    kept = {name: nothing if values is None else values for name, values in known.items()}
+    at = np.column_stack([nothing, nothing]) if places.position is None else places.position
+    kept |= {name: at[:, i] for i, name in enumerate(POSITION)}
+    return pa.table(columns | shares | kept)
 
 
 def _incidents_table(one: AuditInputs) -> pa.Table:
@@ -120,6 +134,7 @@ def load_inputs(run: Run) -> tuple[AuditInputs, ...]:
         )
     cells, places = run.table("audit_cells"), run.table("audit_places")
     incidents = run.table("audit_incidents") if "audit_incidents" in run.table_names else None
+    windows = run.table(WINDOWS) if WINDOWS in run.table_names else None
     found = []
     for window in run.metrics["audit_windows"]:
         key = {name: window[name] for name in KEY}
@@ -133,6 +148,7 @@ def load_inputs(run: Run) -> tuple[AuditInputs, ...]:
                 date_from=date.fromisoformat(window["date_from"]),
                 date_to=date.fromisoformat(window["date_to"]),
                 n_not_due=window["n_not_due"],
+                windows=None if windows is None else _load_windows(_select(windows, key), at),
             )
         )
     return tuple(found)
@@ -178,6 +194,10 @@ def _select(table: pa.Table, key: dict[str, str]) -> pa.Table:
 def _load_places(table: pa.Table) -> Places:
     dwellings = dict(zip(table["geoid"].to_pylist(), table["dwellings"].to_pylist(), strict=True))
     return places_from_tables(table, dwellings)
+
+
+def _load_windows(table: pa.Table, places: Places) -> Windows | None:
+    return windows_from_table(table, places.geoid) if len(table) else None
 
 
 def _load_draws(table: pa.Table) -> np.ndarray | None:

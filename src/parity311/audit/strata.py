@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from parity311.records.schema import CHANNELS
 from parity311.records.strata import RACE_GROUPS, RaceStrata, race_strata
+from parity311.reporting.as_published import PROXY_SHARES
 
 UNKNOWN = "unknown"
 """Tracts whose ACS value is not published, cases without a language: a group of its own, shown and
 never dropped, and not compared."""
+PUBLISHED_COVARIATES = ("median_income", *PROXY_SHARES)
+"""Columns of a tract in the paper's proxy (Eq. 4); only the published gate reads them."""
+POSITION = ("longitude", "latitude")
 N_LANGUAGES = 6
 """Languages shown by name, most frequent first; the rest is one group."""
 
@@ -30,6 +34,10 @@ class Places:
     """1 … 5; 0 where income is not published."""
     shares: dict[str, np.ndarray]
     """Share of residents by race: white, black, hispanic, asian."""
+    covariates: dict[str, np.ndarray] = field(default_factory=dict)
+    """What the paper's proxy reads (`PUBLISHED_COVARIATES`); empty where it was not kept."""
+    position: np.ndarray | None = None
+    """(n_tracts, 2) longitude and latitude in degrees; None where they were not kept."""
 
     @property
     def n_tracts(self) -> int:
@@ -83,6 +91,14 @@ def places_from_tables(tracts: pa.Table, dwellings: dict[str, float]) -> Places:
         dwellings=np.array([float(dwellings.get(name, 0.0)) for name in geoid]),
         income_quintile=np.nan_to_num(_floats(tracts, "income_quintile")).astype(np.int64),
         shares={race: _floats(tracts, f"share_{race}") for race in RACE_GROUPS},
+        covariates={
+            name: _floats(tracts, name)
+            for name in PUBLISHED_COVARIATES
+            if name in tracts.column_names
+        },
+        position=np.column_stack([_floats(tracts, name) for name in POSITION])
+        if set(POSITION) <= set(tracts.column_names)
+        else None,
     )
 
 

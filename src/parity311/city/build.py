@@ -30,7 +30,7 @@ from parity311.city.setting import Setting
 from parity311.city.simulate import simulate_domain
 from parity311.city.tables import reporting_truth, write_complaints
 from parity311.city.tracts import draw_tracts
-from parity311.records.store import write_manifest, write_parquet, write_table, writing_folder
+from parity311.records.store import write_manifest, write_parquet, write_table, writing_records
 
 Progress = Callable[[str, float, float], None]
 """(stage, so far, total)"""
@@ -83,7 +83,8 @@ def build_city(
     date_from, date_to
         First day and the day after the last; the preset's own when not given.
     out
-        Folder to write; an existing one is replaced only with ``overwrite``.
+        Folder to write; one that holds a synthetic city, and nothing else, is replaced with
+        ``overwrite``.
     incumbent
         The rule that chose whom to visit; it must be importable by name to use two workers.
     progress
@@ -97,7 +98,7 @@ def build_city(
     check_dates(first, last)
     report = progress or (lambda stage, so_far, total: None)
     out = Path(out)
-    with writing_folder(out, overwrite=overwrite) as folder:
+    with writing_records(out, "city", overwrite=overwrite) as folder:
         report("places", 0.0, 1.0)
         setting = draw_setting(chosen, seed, participation, capacity, first, last)
         write_table(folder, "tracts", setting.tracts.to_table())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import LiteralString
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
@@ -28,7 +30,7 @@ def measure_addresses(city: City) -> Measures:
 
 def _boroughs(city: City) -> Measures:
     found: Measures = {}
-    groups = {"heat": "domain = 'heat'", "dob": "is_dob"}
+    groups: dict[str, LiteralString] = {"heat": "domain = 'heat'", "dob": "is_dob"}
     for name, condition in groups.items():
         if name == "dob" and not city.has(*BUILDINGS_DEPARTMENT):
             continue
@@ -42,13 +44,16 @@ GROUP BY 1"""):
 def _quintiles(city: City) -> Measures:
     """Heat complaints per renter household over the first three years, by income quintile."""
     first = city.years[0]
-    columns = city.columns(f"""
+    columns = city.columns(
+        """
 SELECT t.*, COALESCE(n, 0) AS n FROM (
   SELECT geoid, income_quintile, households * COALESCE(share_renter, 0) AS renters, median_income,
     share_black, share_hispanic, share_asian, share_bachelors, share_limited_english FROM tracts) t
 LEFT JOIN (SELECT tract, count(*) AS n FROM reported
-  WHERE domain = 'heat' AND year(received_at) BETWEEN {first} AND {first + 2} GROUP BY ALL) r
-ON r.tract = t.geoid ORDER BY geoid""")
+  WHERE domain = 'heat' AND year(received_at) BETWEEN $first AND $first + 2 GROUP BY ALL) r
+ON r.tract = t.geoid ORDER BY geoid""",
+        first=first,
+    )
     found: Measures = {}
     # Growth since 2020-22 would hide the gradient; only the whole period has its level.
     if first == 2020:
@@ -87,9 +92,12 @@ FROM buildings WHERE units >= 1""")[0][0]
 def _address_years(city: City) -> Measures:
     """Heat complaints per building and year, over the first three years."""
     first = city.years[0]
-    columns = city.columns(f"""
+    columns = city.columns(
+        """
 SELECT building_id, year(received_at) AS year, count(*) AS n FROM reported
-WHERE domain = 'heat' AND year(received_at) BETWEEN {first} AND {first + 2} GROUP BY ALL""")
+WHERE domain = 'heat' AND year(received_at) BETWEEN $first AND $first + 2 GROUP BY ALL""",
+        first=first,
+    )
     counts = np.sort(columns["n"].astype(np.float64))[::-1]
     n, total = len(counts), counts.sum()
     found = {
@@ -127,9 +135,13 @@ USING (building_id) WHERE r.domain = 'heat' ORDER BY building, day""")
         for least, most in (_UNIT_CLASSES[0], _UNIT_CLASSES[-1]):
             found[f"address/none/{least}"] = (
                 1.0
-                - city.rows(f"""
+                - city.rows(
+                    """
 SELECT avg((building_id IN (SELECT DISTINCT building_id FROM reported WHERE domain = 'heat'))::INT)
-FROM buildings WHERE units BETWEEN {least} AND {most}""")[0][0]
+FROM buildings WHERE units BETWEEN $least AND $most""",
+                    least=least,
+                    most=most,
+                )[0][0]
             )
     _, which, counts = np.unique(building, return_inverse=True, return_counts=True)
     quiet = counts[which] <= _QUIET * city.n_years

@@ -21,21 +21,16 @@ def measure_reporting(city: City) -> Measures:
     return found
 
 
-def _truth_of(city: City, name: str) -> str:
-    path = (city.truth.folder / name).as_posix().replace("'", "''")
-    return f"read_parquet('{path}')"
-
-
 def _heat_reporting(city: City) -> Measures:
     per_case = city.rows("""
 SELECT count(*) / count(DISTINCT incident_id) FROM complaints WHERE domain = 'heat'""")[0][0]
     found = {"reporting/per_case": per_case, "reporting/sd": _tract_sd(city)}
-    ratio = city.rows(f"""
+    ratio = city.rows("""
 SELECT exp(sum(log_rate * households) FILTER (income_quintile = 5)
     / sum(households) FILTER (income_quintile = 5)
   - sum(log_rate * households) FILTER (income_quintile = 1)
     / sum(households) FILTER (income_quintile = 1))
-FROM (SELECT tract, ln(true_rate_per_day) AS log_rate FROM {_truth_of(city, "reporting.parquet")}
+FROM (SELECT tract, ln(true_rate_per_day) AS log_rate FROM true_reporting
   WHERE domain = 'heat') JOIN tracts ON geoid = tract""")[0][0]
     found["reporting/ratio"] = ratio
     return found
@@ -48,16 +43,20 @@ def _tract_sd(city: City) -> float:
     (Σ over tracts of (Σ d)² − Σ d²) / (the same of the expected counts), d = reports less expected.
     """
     first, last = city.records.window
-    rows = city.columns(f"""
+    rows = city.columns(
+        """
 WITH exposed AS (
   SELECT true_incident_id, tract, first_reported_at AS began,
-    least(natural_end_at, COALESCE(first_visit_at, natural_end_at), TIMESTAMP '{last}') AS ended
-  FROM {_truth_of(city, "incidents/heat.parquet")} WHERE first_reported_at >= TIMESTAMP '{first}')
+    least(natural_end_at, COALESCE(first_visit_at, natural_end_at), $last::TIMESTAMP) AS ended
+  FROM true_heat_incidents WHERE first_reported_at >= $first::TIMESTAMP)
 SELECT exposed.tract, epoch(ended - began) / 86400.0 AS days,
   count(*) FILTER (c.received_at > began AND c.received_at < ended) AS further
-FROM exposed JOIN {_truth_of(city, "reports/heat.parquet")} USING (true_incident_id)
+FROM exposed JOIN true_heat_reports USING (true_incident_id)
 JOIN complaints c USING (complaint_id) GROUP BY true_incident_id, exposed.tract, began, ended
-HAVING ended > began""")
+HAVING ended > began""",
+        first=first,
+        last=last,
+    )
     days, further = rows["days"].astype(np.float64), rows["further"].astype(np.float64)
     _, tract = np.unique(rows["tract"], return_inverse=True)
     expected = further.sum() / days.sum() * days
@@ -70,12 +69,12 @@ HAVING ended > began""")
 def _intake(city: City) -> Measures:
     wide = city.rows("""
 SELECT avg(is_building_wide::INT) FROM complaints WHERE domain = 'heat'""")[0][0]
-    rows = city.columns(f"""
+    rows = city.columns("""
 SELECT c.severity, c.is_building_wide, c.is_no_heat, i.is_actionable, c.n_before
 FROM (SELECT *, row_number() OVER (PARTITION BY building_id ORDER BY received_at) - 1 AS n_before
   FROM complaints WHERE domain = 'heat') c
-JOIN {_truth_of(city, "reports/heat.parquet")} USING (complaint_id)
-JOIN {_truth_of(city, "incidents/heat.parquet")} i USING (true_incident_id)
+JOIN true_heat_reports USING (complaint_id)
+JOIN true_heat_incidents i USING (true_incident_id)
 WHERE c.incident_id = c.complaint_id ORDER BY c.complaint_id""")
     step = max(len(rows["severity"]) // _ROWS_FOR_AUC, 1)
     rows = {name: values[::step] for name, values in rows.items()}

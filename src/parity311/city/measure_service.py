@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import LiteralString
 
 from parity311.city.measures import BUILDINGS_DEPARTMENT, City, Measures
+from parity311.records.sql import literal, literals
 
 _GROUPS = {
     "building_use": ("45", "73", "31", "35", "49", "55"),
@@ -25,8 +27,8 @@ def measure_service(city: City) -> Measures:
 
 def _volumes(city: City) -> Measures:
     found: Measures = {}
-    counts = city.rows(f"""
-SELECT domain, year(received_at), sum(weight) / {city.scale} FROM reported GROUP BY ALL""")
+    query = "SELECT domain, year(received_at), sum(weight) / $scale FROM reported GROUP BY ALL"
+    counts = city.rows(query, scale=city.scale)
     by_year = {(domain, year): count for domain, year, count in counts}
     for (domain, year), count in by_year.items():
         if year in city.years:
@@ -45,8 +47,8 @@ SELECT domain, year(received_at), sum(weight) / {city.scale} FROM reported GROUP
         )
         found["volume/boards"] = city.rows(f"{boards} WHERE domain = 'elevator'")[0][0]
     for code in ("23", "30", "45"):
-        query = f"SELECT sum(weight) FROM reported WHERE category = '{code}' AND is_dob"
-        total = city.rows(query)[0][0]
+        query = "SELECT sum(weight) FROM reported WHERE category = $code AND is_dob"
+        total = city.rows(query, code=code)[0][0]
         if total:
             found[f"volume/category/{code}"] = total / city.scale / city.n_years
     return found | _recent_volumes(city)
@@ -59,7 +61,8 @@ def _recent_volumes(city: City) -> Measures:
     year_before = last - timedelta(days=365)
     if city.has("heat") and last.year >= 2026 and first <= year_before:
         query = "SELECT count(*) FROM reported WHERE domain = 'heat'"
-        recent = city.rows(f"{query} AND received_at >= '{year_before}'")[0][0]
+        query += " AND received_at >= $year_before"
+        recent = city.rows(query, year_before=year_before)[0][0]
         found["volume/heat/last"] = recent / city.scale
     if 2020 in city.years:
         query = "SELECT sum(weight) FROM reported WHERE is_dob AND category = '2N'"
@@ -80,8 +83,10 @@ def _outcomes(city: City) -> Measures:
         if not city.has(domain):
             continue
         counts = dict(
-            city.rows(f"""
-SELECT class, count(*) FROM reported WHERE domain = '{domain}' GROUP BY ALL""")
+            city.rows(
+                "SELECT class, count(*) FROM reported WHERE domain = $domain GROUP BY ALL",
+                domain=domain,
+            )
         )
         closed = sum(count for name, count in counts.items() if name != "pending")
         for name, count in counts.items():
@@ -123,10 +128,10 @@ _NO_ACCESS = "count(*) FILTER (class = 'no_access')"
 
 def _categories(city: City) -> Measures:
     found: Measures = {}
-    codes = ", ".join(f"'{code}'" for code in _CASE_CODES)
     for code, name, share in city.rows(f"""
 SELECT category, class, count(*) / sum(count(*)) OVER (PARTITION BY category)
-FROM reported WHERE is_dob AND class <> 'pending' AND category IN ({codes}) GROUP BY 1, 2"""):
+FROM reported WHERE is_dob AND class <> 'pending' AND category IN ({literals(_CASE_CODES)})
+GROUP BY 1, 2"""):
         found[f"category/{code}/{name}"] = share
     for code in _CASE_CODES:
         if f"category/{code}/no_violation" in found:
@@ -155,13 +160,13 @@ SELECT corr(share, share_renter) FROM (
 
 def _closing(city: City) -> Measures:
     found: Measures = {}
+    groups: dict[str, LiteralString]
     groups = {"heat": "domain = 'heat'", "elevator": "domain = 'elevator'"}
     groups |= {"scaffold": "domain = 'scaffold'", "ert": "domain = 'ert'"}
     for name, codes in _GROUPS.items():
-        members = ", ".join(f"'{code}'" for code in codes)
-        groups[name] = f"domain = 'complaint_triage' AND category IN ({members})"
+        groups[name] = f"domain = 'complaint_triage' AND category IN ({literals(codes)})"
     for name in ("UNSANITARY CONDITION", "PLUMBING"):
-        groups[name] = f"domain = 'housing' AND category = '{name}'"
+        groups[name] = f"domain = 'housing' AND category = {literal(name)}"
     for name, condition in groups.items():
         quantiles, mean = city.rows(f"""
 SELECT quantile_cont(closing_days, [0.25, 0.5, 0.75, 0.9]),
@@ -179,20 +184,23 @@ def _profiles(city: City) -> Measures:
     found: Measures = {}
     if city.has("heat"):
         for part, name in (("hour", "hour"), ("isodow", "weekday")):
-            for value, share in city.rows(f"""
-SELECT {part}(received_at), count(*) / sum(count(*)) OVER () FROM reported
-WHERE domain = 'heat' GROUP BY 1"""):
+            query = """
+SELECT date_part($part, received_at), count(*) / sum(count(*)) OVER () FROM reported
+WHERE domain = 'heat' GROUP BY 1"""
+            for value, share in city.rows(query, part=part):
                 found[f"{name}/heat/{value}"] = share
     # Months compare only over whole years; those of 2020 were not as others.
+    groups: dict[str, tuple[LiteralString, list[int]]]
     groups = {"heat": ("domain = 'heat'", list(city.years))}
     if city.has(*BUILDINGS_DEPARTMENT):
         groups["dob"] = ("is_dob", [year for year in city.years if year > 2020])
     for name, (condition, years) in groups.items():
         if not years:
             continue
-        for value, share in city.rows(f"""
+        query = f"""
 SELECT month(received_at), sum(weight) / sum(sum(weight)) OVER () FROM reported
-WHERE {condition} AND year(received_at) BETWEEN {years[0]} AND {years[-1]} GROUP BY 1"""):
+WHERE {condition} AND year(received_at) BETWEEN $first AND $last GROUP BY 1"""
+        for value, share in city.rows(query, first=years[0], last=years[-1]):
             found[f"month/{name}/{value}"] = share
     return found
 

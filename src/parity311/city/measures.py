@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from parity311.records.sql import Connection, Value, cases, literals
 from parity311.records.store import Records, open_records
 from parity311.records.truth import Truth, open_truth
 
@@ -30,6 +30,13 @@ BUILDINGS_DEPARTMENT = (
     "snad",
 )
 """Domains whose complaints together are those of the Department of Buildings."""
+
+TRUTH_VIEWS = {
+    "true_reporting": "reporting.parquet",
+    "true_heat_incidents": "incidents/heat.parquet",
+    "true_heat_reports": "reports/heat.parquet",
+}
+"""Tables of the truth that figures of reporting are measured from, by the name of their view."""
 
 
 @dataclass(frozen=True)
@@ -73,33 +80,33 @@ class City:
         return (last - first).days / 365.25
 
     @cached_property
-    def connection(self) -> duckdb.DuckDBPyConnection:
-        """The records' views, and `reported`: one row a complaint with outcome, place and weight.
+    def connection(self) -> Connection:
+        """The records' views, `TRUTH_VIEWS`, and `reported`: one row a complaint with its outcome.
 
-        ``weight`` undoes the enlargement of rare domains.
+        Its ``weight`` undoes the enlargement of rare domains.
         """
-        connection = self.records.connection
-        cases = " ".join(f"WHEN '{slug}' THEN {factor}" for slug, factor in self.enlarged.items())
-        weight = f"1e0 / CASE c.domain {cases} ELSE 1e0 END" if cases else "1e0"
-        members = ", ".join(f"'{slug}'" for slug in BUILDINGS_DEPARTMENT)
+        truth = {name: self.truth.folder / path for name, path in TRUTH_VIEWS.items()}
+        connection = self.records.connect({k: path for k, path in truth.items() if path.is_file()})
+        enlarged = cases(self.enlarged)
+        weight = f"1e0 / CASE c.domain {enlarged} ELSE 1e0 END" if enlarged else "1e0"
         connection.execute(f"""
 CREATE OR REPLACE TEMP VIEW reported AS
 SELECT c.domain, c.category, c.received_at, c.tract, c.building_id, c.channel, o.disposition,
   o.disposition_class AS class, o.closed_at, t.borough,
   epoch(o.closed_at - c.received_at) / 86400.0 AS closing_days,
-  c.domain IN ({members}) AS is_dob, {weight} AS weight
+  c.domain IN ({literals(BUILDINGS_DEPARTMENT)}) AS is_dob, {weight} AS weight
 FROM complaints c JOIN outcomes o USING (complaint_id) JOIN tracts t ON t.geoid = c.tract""")
         return connection
 
-    def rows(self, query: str) -> list[tuple[Any, ...]]:
+    def rows(self, query: LiteralString, **parameters: Value) -> list[tuple[Any, ...]]:
         """Rows of a query over the views."""
-        return self.connection.sql(query).fetchall()
+        return self.connection.sql(query, params=parameters).fetchall()
 
-    def columns(self, query: str) -> dict[str, NDArray]:
+    def columns(self, query: LiteralString, **parameters: Value) -> dict[str, NDArray]:
         """Columns of a query as arrays."""
         return {
             name: np.asarray(values)
-            for name, values in self.connection.sql(query).fetchnumpy().items()
+            for name, values in self.connection.sql(query, params=parameters).fetchnumpy().items()
         }
 
     def has(self, *domains: str) -> bool:

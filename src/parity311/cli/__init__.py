@@ -6,18 +6,19 @@ error a user can cause is one line and exit code 2, without a traceback.
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from parity311 import __version__
 from parity311.audit.commands import audit_command
 from parity311.cli.bench import bench_app
-from parity311.cli.options import Json, Preset, Runs, Seed, print_json
+from parity311.cli.options import Preset, print_json
 from parity311.cli.training import sweep_command, train_command
 from parity311.errors import Parity311Error
 from parity311.evaluation.off_policy.commands import backtest_command
@@ -25,8 +26,10 @@ from parity311.evaluation.parity_commands import parity_command
 from parity311.explain.commands import documents_command, explain_command
 from parity311.feeds.commands import fetch_app, records_app
 from parity311.lifecycle.frontier_commands import frontier_command
+from parity311.options import Cities, Json, Runs, Seed, folder_of_its_own
 from parity311.reporting.commands import app as reporting_app
 from parity311.reproduction.commands import reproduce_command
+from parity311.storage.disk import disk_error
 
 app = typer.Typer(
     name="parity311",
@@ -71,7 +74,12 @@ def _options(
 
 @city_app.command("build")
 def build_command(
-    out: Annotated[Path, typer.Option(help="Folder to write the city to.")] = Path("cities/small"),
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Folder to write the city to.", file_okay=False, callback=folder_of_its_own
+        ),
+    ] = Path("cities/small"),
     preset: Preset = "small",
     seed: Seed = 7,
     participation: Annotated[str, typer.Option(help="measured or strong.")] = "measured",
@@ -82,7 +90,7 @@ def build_command(
     date_to: Annotated[
         datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Day after the last.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option(help="Replace the folder if it exists.")] = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace the synthetic city there.")] = False,
     as_json: Json = False,
 ) -> None:
     """Build a synthetic city: records an agency would have, and apart from them the truth."""
@@ -120,6 +128,9 @@ def build_command(
 @city_app.command("describe")
 def describe_command(
     city: Annotated[Path, typer.Argument(help="Folder of a synthetic city.")],
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Print every figure with its source, not what is off.")
+    ] = False,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
@@ -132,7 +143,7 @@ def describe_command(
         return
     from parity311.lifecycle.printing import print_calibration
 
-    print_calibration(description)
+    print_calibration(description, show_all)
 
 
 @app.command("run")
@@ -141,9 +152,14 @@ def run_command(
     seed: Seed = 7,
     domains: Annotated[str, typer.Option(help="Domains to take the whole way.")] = "boiler,heat",
     runs: Runs = Path("runs"),
-    cities: Annotated[Path, typer.Option(help="Folder that cities are kept in.")] = Path("cities"),
+    cities: Cities = Path("cities"),
     records: Annotated[
-        Path | None, typer.Option(help="Imported records to use instead of synthetic cities.")
+        Path | None,
+        typer.Option(
+            help="Imported records to use instead of synthetic cities.",
+            exists=True,
+            file_okay=False,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -195,13 +211,48 @@ def report_command(
     typer.echo(str(render_report(open_run(run, runs).path)))
 
 
+REFUSALS = frozenset(
+    {
+        *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM),
+        *(errno.EIO, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR),
+    }
+)
+"""What a disk refuses wherever a command writes."""
+
+
 def main() -> None:
     """Entry point: run a command; print a user's error as one line and exit with 2."""
     try:
-        app()
+        code = app(prog_name="parity311", standalone_mode=False)
     except Parity311Error as error:
-        message = " ".join(str(error).split())
-        if "--json" in sys.argv:
-            typer.echo(json.dumps({"error": message}))
-        typer.echo(f"error: {message}", err=True)
-        sys.exit(2)
+        _fail(str(error))
+    except typer.Abort:
+        sys.exit(1)
+    except OSError as error:
+        if error.errno not in REFUSALS:
+            raise
+        _fail(str(disk_error(error, Path("the output"))))
+    except Exception as error:
+        # What the parser of the command line raises has no public common class.
+        say = getattr(error, "format_message", None)
+        if say is None:
+            raise
+        if type(error).__name__ == "NoArgsIsHelpError":
+            getattr(error, "show")()  # noqa: B009
+            sys.exit(2)
+        _fail(f"{say().rstrip('.')}; `{_asked_for(error)} --help` has what is allowed.")
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _asked_for(error: Exception) -> str:
+    """The command that an error of the parser is about."""
+    context = getattr(error, "ctx", None)
+    return context.command_path if context else "parity311"
+
+
+def _fail(text: str) -> NoReturn:
+    message = " ".join(text.split())
+    if "--json" in sys.argv:
+        typer.echo(json.dumps({"error": message}))
+    typer.echo(f"error: {message}", err=True)
+    sys.exit(2)

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from parity311.cli.options import Json, print_figures, print_json
+from parity311.cli.options import print_figures, print_json
 from parity311.evaluation.off_policy.commands import bench_off_policy_command
+from parity311.options import MOST_AGENTS, MOST_STEPS, Cities, Json, Seconds, Workers, within
 
 bench_app = typer.Typer(help="Measure speed and error rates, side by side.", no_args_is_help=True)
 bench_app.command("off-policy")(bench_off_policy_command)
@@ -16,8 +17,12 @@ bench_app.command("off-policy")(bench_off_policy_command)
 
 @bench_app.command("train")
 def bench_train_command(
-    steps: Annotated[int, typer.Option(help="Steps each library learns for.", min=500)] = 3000,
-    rounds: Annotated[int, typer.Option(help="Rounds; the median counts.", min=1)] = 3,
+    steps: Annotated[
+        int, typer.Option(help="Steps each library learns for.", callback=within(500, MOST_STEPS))
+    ] = 3000,
+    rounds: Annotated[
+        int, typer.Option(help="Rounds; the median counts.", callback=within(1, 1000))
+    ] = 3,
     as_json: Json = False,
 ) -> None:
     """Training speed, against stable-baselines3, d3rlpy and tianshou in their environments."""
@@ -28,23 +33,24 @@ def bench_train_command(
 
 @bench_app.command("quality")
 def bench_quality_command(
-    folder: Annotated[Path, typer.Option(help="Folder of params, measured parts and results.")] = (
-        Path("runs/quality")
-    ),
+    folder: Annotated[
+        Path,
+        typer.Option(help="Folder of params, measured parts and results.", file_okay=False),
+    ] = Path("runs/quality"),
     domains: Annotated[
         list[str] | None,
         typer.Option(help="A domain or setting; may be repeated. All if not given."),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Agents trained in every city.", min=2)] = 5,
+    seeds: Annotated[
+        int, typer.Option(help="Agents trained in every city.", callback=within(2, MOST_AGENTS))
+    ] = 5,
     city_seeds: Annotated[str, typer.Option(help="Seeds of the cities.")] = "871,872,873,874,875",
-    cities: Annotated[Path, typer.Option(help="Where cities are, or will be.")] = Path("cities"),
+    cities: Cities = Path("cities"),
     prepare: Annotated[
         bool, typer.Option("--prepare", help="Only estimate the params; training can travel.")
     ] = False,
-    workers: Annotated[int, typer.Option(help="Processes; 0: one a core.", min=0)] = 0,
-    slice_seconds: Annotated[
-        float, typer.Option(help="Stop after so many seconds; the same command goes on.")
-    ] = float("inf"),
+    workers: Workers = 0,
+    slice_seconds: Seconds = float("inf"),
     as_json: Json = False,
 ) -> None:
     """How far agents get: learned in the estimated process, scored under the truth (hours)."""
@@ -74,8 +80,10 @@ def bench_quality_command(
 
 @bench_app.command("frontier")
 def bench_frontier_command(
-    steps: Annotated[int, typer.Option(help="Updates of every agent.", min=500)] = 10_000,
-    seeds: Annotated[int, typer.Option(help="Seeds of both.", min=1)] = 3,
+    steps: Annotated[
+        int, typer.Option(help="Updates of every agent.", callback=within(500, MOST_STEPS))
+    ] = 10_000,
+    seeds: Annotated[int, typer.Option(help="Seeds of both.", callback=within(1, MOST_AGENTS))] = 3,
     as_json: Json = False,
 ) -> None:
     """One conditioned network for 128 boiler settings, against agents trained one by one."""
@@ -89,7 +97,10 @@ def bench_frontier_command(
 
 @bench_app.command("records")
 def bench_records_command(
-    rows: Annotated[int, typer.Option(help="Complaints to generate and import.")] = 1_000_000,
+    rows: Annotated[
+        int,
+        typer.Option(help="Complaints to generate and import.", callback=within(1, 1_000_000_000)),
+    ] = 1_000_000,
     as_json: Json = False,
 ) -> None:
     """Import and features of 311 rows, against pandas."""
@@ -108,7 +119,9 @@ def bench_audit_command(as_json: Json = False) -> None:
 
 @bench_app.command("reporting")
 def bench_reporting_command(
-    incidents: Annotated[int, typer.Option(help="Reported incidents, at most.")] = 1_000_000,
+    incidents: Annotated[
+        int, typer.Option(help="Reported incidents, at most.", callback=within(1000, 1_000_000_000))
+    ] = 1_000_000,
     as_json: Json = False,
 ) -> None:
     """The default correction for under-reporting: seconds by number of incidents."""

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how commands print figures."""
+"""Options of the commands that build and learn, and how commands print figures."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from typing import Annotated, Any
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
-Seed = Annotated[int, typer.Option(help="Same seed, same result, byte for byte.")]
 Preset = Annotated[str, typer.Option(help="small (200 tracts, 2023-2025) or nyc (2,325 tracts).")]
-Runs = Annotated[Path, typer.Option("--runs", help="Folder that runs are written to.")]
-Steps = Annotated[int, typer.Option(help="Steps per environment.", min=1)]
 Until = Annotated[
     datetime | None,
     typer.Option(formats=["%Y-%m-%d"], help="Learn from records before this day only."),
 ]
-PolicyFolder = Annotated[Path, typer.Option(help="Folder for policies and checkpoints.")]
+ReportingEstimator = Annotated[
+    str,
+    typer.Option(
+        "--estimator",
+        help="How complaints become incidents: exposure_rate, raw … as in `reporting estimate`.",
+    ),
+]
+PolicyFolder = Annotated[
+    Path, typer.Option(help="Folder for policies and checkpoints.", file_okay=False)
+]
 ObservationSet = Annotated[
     str, typer.Option(help="Features a policy sees; the domain's own choice if empty.")
 ]

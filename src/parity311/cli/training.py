@@ -9,14 +9,14 @@ import typer
 
 from parity311.cli.options import (
     ActionSet,
-    Json,
     ObservationSet,
     PolicyFolder,
-    Steps,
+    ReportingEstimator,
     Until,
     print_json,
 )
 from parity311.errors import InputError
+from parity311.options import MOST_AGENTS, Json, Steps, longer_than_nothing, within
 
 
 def train_command(
@@ -27,17 +27,26 @@ def train_command(
     preference: Annotated[
         str, typer.Option(help="Weights of speed,cost,equity,retention; the domain's if empty.")
     ] = "",
-    seeds: Annotated[int, typer.Option(help="Agents to train, with seeds 0, 1, 2 …", min=1)] = 1,
+    seeds: Annotated[
+        int,
+        typer.Option(help="Agents to train, with seeds 0, 1, 2 …", callback=within(1, MOST_AGENTS)),
+    ] = 1,
     records: Annotated[
-        Path | None, typer.Option(help="Folder of records to estimate the process from.")
+        Path | None,
+        typer.Option(help="Folder of records to estimate the process from.", file_okay=False),
     ] = None,
     example: Annotated[bool, typer.Option(help="Train in the domain's small example.")] = False,
     until: Until = None,
+    estimator: ReportingEstimator = "exposure_rate",
     steps: Steps = 20_000,
     out: PolicyFolder = Path("runs/training"),
     resume: Annotated[bool, typer.Option(help="Go on from the folder's checkpoint.")] = False,
     slice_seconds: Annotated[
-        float, typer.Option(help="Stop after so many seconds, to go on later with --resume.")
+        float,
+        typer.Option(
+            help="Stop after so many seconds, to go on later with --resume.",
+            callback=longer_than_nothing,
+        ),
     ] = float("inf"),
     settings: Annotated[
         list[str] | None,
@@ -69,13 +78,17 @@ def train_command(
             "--example for the domain's small one, and not both."
         )
     from parity311.domains import get_domain
+    from parity311.reporting.estimate import check_estimator
     from parity311.training.watching import training_bar
 
     found = get_domain(domain)
     weights = parse_preference(preference)
+    check_estimator(estimator)
     decisions = None
     if agent in AGENTS and AGENTS[agent].needs_log:
-        decisions = _log_todays_rule(domain, records, weights, observation_set, action_set)
+        decisions = _log_todays_rule(
+            domain, records, weights, observation_set, action_set, estimator
+        )
     with training_bar(f"{agent} in {domain}") as progress:
         summary = run_training(
             found,
@@ -86,6 +99,7 @@ def train_command(
             steps=steps,
             records=records,
             until=until.date() if until else None,
+            estimator=estimator,
             decisions=decisions,
             resume=resume,
             stop_after_s=slice_seconds,
@@ -106,7 +120,12 @@ def train_command(
 
 
 def _log_todays_rule(
-    domain: str, records: Path | None, weights: Any, observation_set: str, action_set: str
+    domain: str,
+    records: Path | None,
+    weights: Any,
+    observation_set: str,
+    action_set: str,
+    estimator: str,
 ) -> Any:
     """Decisions of today's rule with a little randomness: what an offline agent learns from."""
     from parity311.adapters.datasets import log_decisions
@@ -118,6 +137,7 @@ def _log_todays_rule(
         preference=weights,
         observation_set=observation_set,
         action_set=action_set,
+        estimator=estimator,
     )
     rule = setting.harness.domain.heuristics["balanced"](setting.params, setting.harness)
     n_episodes = max(20_000 // setting.harness.horizon, 4)
@@ -135,16 +155,26 @@ def _print_settings(settings: dict[str, dict[str, Any]], as_json: bool) -> None:
 def sweep_command(
     domain: Annotated[str, typer.Argument(help="A domain's name.")],
     agent: Annotated[str, typer.Option(help="dqn, cql, reinforce, hdqn or td.")] = "dqn",
-    preferences: Annotated[int, typer.Option(help="Preferences to train.", min=1)] = 128,
-    seeds: Annotated[int, typer.Option(help="Seeds for each.", min=1)] = 5,
+    preferences: Annotated[
+        int, typer.Option(help="Preferences to train.", callback=within(1, MOST_AGENTS))
+    ] = 128,
+    seeds: Annotated[
+        int, typer.Option(help="Seeds for each.", callback=within(1, MOST_AGENTS))
+    ] = 5,
     steps: Steps = 20_000,
     records: Annotated[
-        Path | None, typer.Option(help="Folder of records; the domain's example if not given.")
+        Path | None,
+        typer.Option(help="Folder of records; the domain's example if not given.", file_okay=False),
     ] = None,
     until: Until = None,
+    estimator: ReportingEstimator = "exposure_rate",
     out: PolicyFolder = Path("runs/sweep"),
     chunk: Annotated[
-        int, typer.Option(help="Agents that learn side by side; 0 lets memory and cores decide.")
+        int,
+        typer.Option(
+            help="Agents that learn side by side; 0 lets memory and cores decide.",
+            callback=within(0, MOST_AGENTS),
+        ),
     ] = 0,
     resume: Annotated[bool, typer.Option(help="Go on from the folder's checkpoints.")] = False,
     settings: Annotated[
@@ -155,8 +185,10 @@ def sweep_command(
     as_json: Json = False,
 ) -> None:
     """Train a whole frontier: many preferences, several seeds each, on whatever device is there."""
+    from parity311.reporting.estimate import check_estimator
     from parity311.training.train_run import keep_to_one_thread, parse_settings
 
+    check_estimator(estimator)
     keep_to_one_thread()
     from parity311.domains import get_domain
     from parity311.training.frontier import spread_preferences
@@ -174,6 +206,7 @@ def sweep_command(
             out=out,
             records=records,
             until=until.date() if until else None,
+            estimator=estimator,
             settings=parse_settings(settings or []),
             observation_set=observation_set,
             action_set=action_set,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from datetime import date
 from functools import partial
 from pathlib import Path
+from typing import LiteralString
 
 import jax
 import jax.numpy as jnp
@@ -43,6 +44,7 @@ from parity311.mdp.stream_records import example_params, true_params
 from parity311.mdp.stream_rules import Layout, Reading, make_rule, stream_rules
 from parity311.mdp.stream_worth import capacity_shares
 from parity311.mdp.value_iteration import solve_stream
+from parity311.records.sql import literal, literals
 from parity311.records.store import open_records
 
 # Days until a visit is scheduled, by type of 311 complaint; see sources of service.leads.
@@ -166,13 +168,13 @@ SHAPE = Shape(n_places=len(DETAILS), n_histories=4)
 before, more than 180, 30 to 180, fewer."""
 
 
-def _detail_sql() -> str:
+def _detail_sql() -> LiteralString:
     """SQL that numbers a case's problem detail; a code nobody listed counts as paper."""
-    cases = []
-    for number, detail in enumerate(DETAILS):
-        codes = ", ".join(f"'{code}'" for code in _DETAIL_CODES[detail])
-        cases.append(f"WHEN category IN ({codes}) THEN {number}")
-    return f"CASE {' '.join(cases)} ELSE 0 END"
+    branches = " ".join(
+        f"WHEN category IN ({literals(_DETAIL_CODES[detail])}) THEN {literal(number)}"
+        for number, detail in enumerate(DETAILS)
+    )
+    return f"CASE {branches} ELSE 0 END"
 
 
 OFFICE = Office(

@@ -41,6 +41,7 @@ from parity311.mdp.stream_records import example_params, true_params
 from parity311.mdp.stream_rules import Layout, Reading, make_rule, stream_rules
 from parity311.mdp.stream_worth import capacity_shares
 from parity311.mdp.value_iteration import solve_stream
+from parity311.records.sql import literal
 from parity311.records.store import open_records
 
 # fmt: off
@@ -97,7 +98,7 @@ OFFICE = Office(
     place_sql="CASE WHEN near_ratio < 0.5 THEN 0 WHEN near_ratio < 1.5 THEN 1 "
     "WHEN near_ratio < 4 THEN 2 ELSE 3 END",
     history_sql="CASE WHEN gap_days IS NULL THEN 0 "
-    f"WHEN gap_days <= {RECENT_DAYS} THEN 2 ELSE 1 END",
+    f"WHEN gap_days <= {literal(RECENT_DAYS)} THEN 2 ELSE 1 END",
     # 319 complaints in 2017, the busiest year on record: the office is all of New York.
     days_per_complaint=1.15,
     actions=action_table(
@@ -208,7 +209,7 @@ DOMAIN = Domain(
     agent_settings={"dqn": {"discount": 0.95, "hidden": (64, 64)}},
     preference=(0.8, 0.2, 0.0, 0.0),
     price_step=0.03,
-    explainer="gradients",
+    explainer="gradient",
     heuristics={**stream_rules(LAYOUT), "expert": make_expert},
     dynamics=stream_dynamics(
         OFFICE,

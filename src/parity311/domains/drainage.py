@@ -42,6 +42,7 @@ from parity311.mdp.stream_rules import Layout, Reading, make_rule, stream_rules
 from parity311.mdp.stream_worth import capacity_shares
 from parity311.mdp.value_iteration import solve_stream
 from parity311.records.schema import BOROUGHS
+from parity311.records.sql import cases, literal
 from parity311.records.store import open_records
 
 # fmt: off
@@ -91,10 +92,9 @@ months hold a few storms)."""
 OFFICE = Office(
     slug="drainage",
     shape=SHAPE,
-    place_sql="CASE borough "
-    + " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(BOROUGHS))
-    + " ELSE 0 END",
-    history_sql=f"CASE WHEN gap_days IS NULL THEN 0 WHEN gap_days <= {SOON_DAYS} THEN 2 ELSE 1 END",
+    place_sql=f"CASE borough {cases(BOROUGHS)} ELSE 0 END",
+    history_sql="CASE WHEN gap_days IS NULL THEN 0 "
+    f"WHEN gap_days <= {literal(SOON_DAYS)} THEN 2 ELSE 1 END",
     # 880 complaints a year in New York: the office is a fifth of it.
     days_per_complaint=2.0,
     actions=action_table(

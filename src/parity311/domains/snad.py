@@ -41,6 +41,7 @@ from parity311.mdp.stream_records import example_params, true_params
 from parity311.mdp.stream_rules import Layout, Reading, make_rule, stream_rules
 from parity311.mdp.stream_worth import capacity_shares
 from parity311.mdp.value_iteration import solve_stream
+from parity311.records.sql import literal
 from parity311.records.store import open_records
 
 # fmt: off
@@ -93,7 +94,7 @@ OFFICE = Office(
     # Shore Acres lies in Staten Island's first community board, NA-1 in the others.
     place_sql="CASE WHEN borough = 'Bronx' THEN 1 WHEN borough = 'Queens' THEN 3 "
     "WHEN community_board % 100 = 1 THEN 2 ELSE 0 END",
-    history_sql=f"CASE WHEN gap_days <= {HISTORY_DAYS} THEN 1 ELSE 0 END",
+    history_sql=f"CASE WHEN gap_days <= {literal(HISTORY_DAYS)} THEN 1 ELSE 0 END",
     # 87 complaints in 2024-01 to 2026-03 (the paper): the office is all of New York.
     days_per_complaint=9.3,
     actions=action_table(

@@ -21,6 +21,7 @@ from jax.tree_util import Partial
 from parity311.errors import InputError
 from parity311.evaluation import ceiling, metrics
 from parity311.evaluation.rollout import CHUNK, Contender, Episodes, evaluate
+from parity311.evaluation.titles import EQUITY_MARK, TODAY
 from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, N_STRATA, Policy
 from parity311.mdp.equity import PRICE_CAP, relative_need_weights
 from parity311.mdp.harness import Harness
@@ -37,7 +38,6 @@ RESPONSE_RANGE = (0.4, 4.0)
 N_SELECTING = 2 * CHUNK
 """Episodes on which the best known policy of a queue is chosen."""
 
-TODAY = "balanced"
 DUAL = "dual_threshold"
 WITHOUT_EQUITY = "score"
 """Rule against which the price of the rules' equity is measured."""
@@ -137,7 +137,7 @@ def agent_contenders(harness: Harness, trained: Sequence[Trained]) -> list[Conte
     for batch in trained:
         for index in range(batch.n_agents):
             weight = float(batch.preferences[index, EQUITY])
-            name = f"{batch.agent.name}_equity_{weight:.2f}" if weight > 0 else batch.agent.name
+            name = batch.agent.name + (f"{EQUITY_MARK}{weight:.2f}" if weight > 0 else "")
             policy: Policy = batch.policy(index)
             if harness.domain.play.cases is not None:
                 margin = Partial(batch.agent.margin, batch.weights(index))
@@ -288,6 +288,7 @@ def _records(
             "price_floor": None,
             **metrics.summarise(own, resampled, None if flow is None else flow.need),
             **metrics.compare_with(own, scored[reference], resampled),
+            "against_today": metrics.compare_with_today(own, scored[TODAY], resampled),
             **metrics.share_of_way(own, scored[TODAY], scored[top], resampled),
             "ceiling": top if is_exact(harness) else f"best known: {top}",
             "reference": reference,
@@ -312,7 +313,7 @@ def _price_floor(harness: Harness, flow: Cases, gap: float) -> float | None:
 
 def _reference(name: str, scored: dict[str, Any]) -> str:
     """Policy without equity that a policy's price is measured against: its own kind's."""
-    own_kind = name.split("_equity_")[0]
+    own_kind = name.split(EQUITY_MARK)[0]
     return own_kind if own_kind in scored and own_kind != name else WITHOUT_EQUITY
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parity311.errors import InputError
-from parity311.evaluation.metrics import LEVEL, Figure, divide
+from parity311.evaluation.metrics import Figure, divide, figure_of, gap_figure
 
 N_RESAMPLES = 1000
 TRIM_SHARE = 0.25
@@ -63,15 +63,15 @@ class Resamples:
             )
         return interquartile_mean(np.take_along_axis(samples, self.seeds, axis=1))
 
-    def figure(self, samples: np.ndarray) -> Figure:
+    def figure(
+        self, samples: np.ndarray, within: tuple[float, float] = (-np.inf, np.inf)
+    ) -> Figure:
         """The estimate with its interval from the statistic on every resample, (1 + B,)."""
-        value, drawn = float(samples[0]), samples[1:]
-        drawn = drawn[np.isfinite(drawn)]
-        if len(drawn) < 2 or not np.isfinite(value):
-            return Figure(value, float("nan"), float("nan"), float("nan"))
-        tail = (1.0 - LEVEL) / 2.0
-        lower, upper = value + self.widening * (np.quantile(drawn, [tail, 1.0 - tail]) - value)
-        return Figure(value, float(lower), float(upper), self.widening * float(drawn.std(ddof=1)))
+        return figure_of(samples, self.widening, within)
+
+    def gap_figure(self, coverage: np.ndarray) -> Figure:
+        """Coverage gap of (1 + B, strata), its interval within [0, 1] and around its point."""
+        return gap_figure(coverage, self.widening)
 
 
 def make_resamples(

@@ -38,6 +38,8 @@ TARGET_GAP = 0.05
 """Gap at which the price of equity is read off: the audit's τ"""
 NEAR_TODAY = 0.25
 """Policies whose visits differ by at most this share from today's rule stand for its capacity"""
+SMALLEST_REFERENCE = 0.01
+"""Share of the most that policies without equity find, below which a price is not defined."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +237,8 @@ def price_of_equity(frontier: Frontier) -> np.ndarray:
     """Share of correct escalations given up at equal visits, (policies, seeds).
 
     What is given up is measured from the concave hull of the policies without an equity term: a
-    mixture of two of them makes any number of visits between theirs.
+    mixture of two of them makes any number of visits between theirs. NaN where these visits find
+    next to nothing: a share of that is not defined.
     """
     learned = frontier.learned
     without = np.flatnonzero(frontier.menu[:, EQUITY] == 0)
@@ -245,7 +248,10 @@ def price_of_equity(frontier: Frontier) -> np.ndarray:
     for seed in range(learned.gap.shape[1]):
         hull = _concave_hull(learned.visits[without, seed], learned.correct[without, seed])
         best = np.interp(learned.visits[:, seed], hull[:, 0], hull[:, 1])
-        price[:, seed] = 1.0 - learned.correct[:, seed] / np.maximum(best, 1e-12)
+        is_enough = best > SMALLEST_REFERENCE * hull[:, 1].max()
+        price[:, seed] = 1.0 - np.divide(
+            learned.correct[:, seed], best, out=np.full_like(best, np.nan), where=is_enough
+        )
     return price
 
 
@@ -315,10 +321,15 @@ def _box(frontier: Frontier) -> tuple[np.ndarray, np.ndarray]:
 
 def near_today(frontier: Frontier) -> np.ndarray:
     """Which preferences make about as many visits as today's rule, (n,) bool; all if none does."""
+    near = is_near_today(frontier)
+    return near if near.any() else np.ones(len(near), bool)
+
+
+def is_near_today(frontier: Frontier) -> np.ndarray:
+    """Which preferences make about as many visits as today's rule, (n,) bool; perhaps none."""
     today = frontier.rules.visits[frontier.today].mean()
     visits = frontier.learned.visits.mean(axis=1)
-    near = np.abs(visits / max(today, 1e-9) - 1.0) <= NEAR_TODAY
-    return near if near.any() else np.ones(len(visits), bool)
+    return np.abs(visits / max(today, 1e-9) - 1.0) <= NEAR_TODAY
 
 
 def cheapest_at(
@@ -329,10 +340,12 @@ def cheapest_at(
     Judged by the mean over these seeds, or over all.
     """
     over = list(range(price.shape[1])) if seeds is None else list(seeds)
+    means = price[:, over].mean(axis=1)
     reaches = near_today(frontier) & (frontier.learned.gap[:, over].mean(axis=1) <= gap)
+    reaches &= np.isfinite(means)
     if not reaches.any():
         return None
-    return int(np.argmin(np.where(reaches, price[:, over].mean(axis=1), np.inf)))
+    return int(np.argmin(np.where(reaches, means, np.inf)))
 
 
 def read_at(frontier: Frontier, price: np.ndarray, gap: float) -> tuple[np.ndarray, np.ndarray]:

@@ -12,15 +12,15 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from parity311.evaluation.compare import TODAY
 from parity311.evaluation.frontier_picture import draw_points
 from parity311.evaluation.frontier_sensitivity import NOTHING
-from parity311.runs.disk import write_bytes_through
+from parity311.evaluation.titles import TODAY, policy_title
 from parity311.runs.formats import format_interval, format_value
 from parity311.runs.pictures import Axis, Line, line_chart
 from parity311.runs.pictures.style import DARK, LIGHT, picture_css
 from parity311.runs.report import embed_svg
 from parity311.runs.store import RunWriter
+from parity311.storage.disk import write_bytes_through
 
 PAGE = "frontier.html"
 COLUMNS = (
@@ -59,8 +59,9 @@ def render(found: Mapping[str, Any], charts: Mapping[str, str]) -> str:
         found=found,
         title=found["domain"].replace("_", " ").capitalize(),
         summary=summarise_in_words(found),
-        setting=f"{found['setting'].capitalize()}; learned before {found['test_from']}, scored in "
-        f"what really happens from then on. {found['seeds']} seeds, agent {found['agent']}.",
+        setting=_say_setting(found),
+        warning=_say_correction(found),
+        coverage="estimated" if found.get("is_real") else "true",
         css=Markup(css),
         script=Markup(script),
         style_hash=_digest(css),
@@ -99,6 +100,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["written"] = format_value
+    environment.filters["policy_title"] = policy_title
     environment.filters["bounds"] = lambda figure, number_format, decimals: format_interval(
         figure["lower"], figure["upper"], number_format, decimals
     )
@@ -110,11 +112,48 @@ def _digest(text: str) -> str:
 
 
 AXES = {
-    "gap": Axis("coverage gap between income quintiles, per true incident"),
+    "gap": Axis("coverage gap between income quintiles, per incident"),
     "recall": Axis("recall: correct escalations per reported actionable incident", "percent"),
     "visits": Axis("visits per complaint", "percent"),
     "speed": Axis("speed: published reward a step"),
 }
+
+
+def _say_setting(found: Mapping[str, Any]) -> str:
+    """Which process the points were scored in; only a synthetic city has a true one."""
+    scored = (
+        "scored in the process as all records give it, which nobody knows to be the true one"
+        if found.get("is_real")
+        else "scored in what really happens from then on"
+    )
+    return (
+        f"{found['setting'].capitalize()}; learned before {found['test_from']}, {scored}. "
+        f"{found['seeds']} seeds, agent {found['agent']}."
+    )
+
+
+def is_known(found: Mapping[str, Any]) -> bool:
+    """Whether gaps may stand as figures: on real records they divide by an estimate."""
+    return not (found.get("is_real") and found.get("correction", {}).get("is_wide"))
+
+
+def _say_correction(found: Mapping[str, Any]) -> str:
+    """On real records, which estimate coverage rests on, what failed, and how well it is known."""
+    correction = found.get("correction")
+    if not found.get("is_real") or correction is None:
+        return ""
+    words = [f"Incidents by estimator {correction['estimator']}."]
+    if correction["estimator"] == "raw":
+        words = ["Complaints stand for incidents (raw): what nobody reported is not counted."]
+    words += [
+        f"{name} could not be fitted: {reason}"
+        for name, reason in correction["failed_estimators"].items()
+    ]
+    if not is_known(found):
+        factor = correction["incidents_known_within"]
+        within = "not bounded" if factor is None else f"known only within a factor of {factor:.0f}"
+        words.append(f"Their number is {within}: read gaps as an order of points, not as figures.")
+    return " ".join(words)
 
 
 def _scatter(found: Mapping[str, Any], x: str, y: str) -> str:
@@ -159,14 +198,17 @@ def summarise_in_words(found: Mapping[str, Any]) -> list[str]:
     """What was found, first sentence first."""
     today = next(rule for rule in found["rules"] if rule["name"] == TODAY)
     knee = found["points"][found["knee"]]
+    gaps = [
+        f", gap {_say(one['gap'], 'number')}" if is_known(found) else "" for one in (today, knee)
+    ]
     return [
         f"{found['n_best']} of {len(found['points'])} preferences are beaten by nothing in speed, "
         f"cost and gap together. They dominate {_say(found['hypervolume'])} of the box between the "
         "worst rule and the best of everything.",
-        f"Today's rule finds {_say(today['recall'])} of what is reported, with a gap of "
-        f"{_say(today['gap'], 'number')}. The point nearest to the best of everything is number "
-        f"{found['knee']}: recall {_say(knee['recall'])}, gap {_say(knee['gap'], 'number')}, "
-        f"visits for {_say(knee['visits'])} of complaints.",
+        f"Today's rule: recall {_say(today['recall'])}{gaps[0]}, visits for "
+        f"{_say(today['visits'])} of complaints. The point nearest to the best of everything is "
+        f"number {found['knee']}: recall {_say(knee['recall'])}{gaps[1]}, visits for "
+        f"{_say(knee['visits'])} of complaints.",
         f"To cover every rule in every objective, {_say(found['additive_epsilon'], 'number')} of "
         "the box would have to be added to the menu (additive ε; below zero there is room to "
         "spare).",
@@ -175,9 +217,13 @@ def summarise_in_words(found: Mapping[str, Any]) -> list[str]:
 
 def _price_words(found: Mapping[str, Any]) -> str:
     floor = found["floor_at_target"]
+    visits = f"At about today's visits ({found['n_near_today']} preferences)"
+    if not found.get("has_near_today", True):
+        visits = "No preference makes about as many visits as today's rule; among all "
+        visits += f"{found['n_near_today']}"
     words = (
-        f"At about today's visits ({found['n_near_today']} preferences), a gap of at most 0.05 "
-        f"costs {_say(found['price_at_target'])} of correct escalations"
+        f"{visits}, a gap of at most 0.05 costs {_say(found['price_at_target'])} of correct "
+        "escalations"
     )
     words += f"; the floor is {format_value(floor, 'percent')}." if floor is not None else "."
     rule = found.get("dual_rule")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import escape
 
+from parity311.evaluation.titles import policy_title
 from parity311.runs.formats import format_value
 from parity311.runs.pictures.axis import Axis, choose_ticks, fit_ticks
 from parity311.runs.pictures.frame import (
@@ -133,7 +134,7 @@ def _draw_rules(
     for rule in rules:
         left, top = frame.x(rule[x]["value"]), frame.y(rule[y]["value"])
         canvas.mark(Look(RULE), left, top, RADIUS + (2 if rule["name"] == today else 0))
-        name = f"{rule['name']} (today)" if rule["name"] == today else rule["name"]
+        name = policy_title(rule["name"])
         width = text_width(name, TICK_SIZE)
         fits = left + 9 + width < frame.right
         start = left + 9 if fits else left - 9 - width

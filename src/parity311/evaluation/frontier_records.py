@@ -16,6 +16,7 @@ from parity311.evaluation.frontier import (
     cheapest_at,
     find_best,
     find_knee,
+    is_near_today,
     measure_epsilon,
     measure_volume,
     near_today,
@@ -75,6 +76,7 @@ def summarise_frontier(frontier: Frontier, floor: PriceFloor) -> dict[str, Any]:
         "floor_at_target": floor.at(_visits_today(frontier), TARGET_GAP),
         "price_curve": _curve(frontier, price, floor),
         "n_near_today": int(near_today(frontier).sum()),
+        "has_near_today": bool(is_near_today(frontier).any()),
     }
 
 

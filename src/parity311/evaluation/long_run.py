@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from parity311.evaluation.metrics import LEVEL, divide
+from parity311.evaluation.metrics import SHARE, divide, figure_of
 from parity311.evaluation.rollout import Episodes
 from parity311.mdp.contract import N_KNOWN_STRATA
 
@@ -88,11 +88,11 @@ def price_samples(years: Years, reference: Years, weights: np.ndarray) -> np.nda
     return 1.0 - divide(own, other)
 
 
-def interval(samples: np.ndarray) -> dict[str, float]:
-    """Value on the data and the bounds of the resamples."""
-    tail = (1.0 - LEVEL) / 2.0
-    lower, upper = np.nanquantile(samples[1:], [tail, 1.0 - tail])
-    return {"value": float(samples[0]), "lower": float(lower), "upper": float(upper)}
+def interval(
+    samples: np.ndarray, within: tuple[float, float] = (-np.inf, np.inf)
+) -> dict[str, float]:
+    """Value on the data and the bounds of the resamples, which hold it."""
+    return figure_of(samples, 1.0, within).as_record()
 
 
 def measure_gap(years: Years, weights: np.ndarray) -> dict[str, float]:
@@ -106,7 +106,7 @@ def measure_gap(years: Years, weights: np.ndarray) -> dict[str, float]:
     mean = np.nanmean(samples[0])
     level = gap_of(samples[1:] * divide(np.full_like(samples[0], mean), samples[0]))
     return {
-        **interval(gaps),
+        **interval(gaps, SHARE),
         "corrected": float(max(2.0 * gaps[0] - gaps[1:].mean(), 0.0)),
         "noise_floor": float(level.mean()),
     }

@@ -2,7 +2,7 @@
 
 Intervals come from a paired bootstrap over episodes: every policy is resampled with the same
 weights, so that differences between policies are measured on the same episodes. They take the
-process as given; what estimating it costs is reported apart.
+process and the trained agents as given; what estimating the process costs is reported apart.
 """
 
 from __future__ import annotations
@@ -18,6 +18,15 @@ from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, N_REWARDS
 
 N_RESAMPLES = 400
 LEVEL = 0.95
+FEWEST_REFERENCE = 30
+"""Correct escalations of the reference, over all scored episodes, below which a relative change
+against it is not defined: the count alone then varies by a fifth and more (1/√30)."""
+SHARE = (0.0, 1.0)
+"""Where a share, and a difference between the largest and the smallest share, can lie."""
+ROUNDING = 1e-9
+"""A difference of shares that is smaller comes from rounding."""
+DIRECTIONS = ("levelling up", "levelling down", "both", "widened", "no clear change")
+"""How a gap can move against another policy's; the first three close it."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,68 @@ class Figure:
     def as_record(self) -> dict[str, float]:
         """Plain numbers for a file."""
         return {"value": self.value, "lower": self.lower, "upper": self.upper}
+
+
+UNDEFINED = Figure(float("nan"), float("nan"), float("nan"), float("nan"))
+
+
+def interval_around(value: float, drawn: np.ndarray, widening: float = 1.0) -> tuple[float, float]:
+    """95 % interval of a statistic from its resamples, (B,) finite; the estimate lies within.
+
+    Percentiles, with their distance from the estimate widened. Where they leave the estimate out,
+    resampling moves the statistic by more than it spreads; how far the estimate itself was moved
+    is then unknown, so the interval covers the percentiles and their mirror image about it.
+    """
+    tail = (1.0 - LEVEL) / 2.0
+    lower, upper = value + widening * (np.quantile(drawn, [tail, 1.0 - tail]) - value)
+    if not lower <= value <= upper:
+        reach = max(abs(lower - value), abs(upper - value))
+        lower, upper = value - reach, value + reach
+    return float(lower), float(upper)
+
+
+def figure_of(
+    samples: np.ndarray, widening: float, within: tuple[float, float] = (-np.inf, np.inf)
+) -> Figure:
+    """Figure from a statistic on the data and on every resample, (1 + B,), its range respected."""
+    value, drawn = float(samples[0]), samples[1:]
+    drawn = drawn[np.isfinite(drawn)]
+    if len(drawn) < 2 or not np.isfinite(value):
+        return Figure(value, float("nan"), float("nan"), float("nan"))
+    lower, upper = interval_around(value, drawn, widening)
+    lower, upper = min(max(lower, within[0]), value), max(min(upper, within[1]), value)
+    return Figure(value, lower, upper, widening * float(drawn.std(ddof=1)))
+
+
+def gap_figure(coverage: np.ndarray, widening: float = 1.0) -> Figure:
+    """Coverage gap of (1 + B, strata) with an interval that covers the choice of the pair.
+
+    The gap is the largest of many differences and never negative, and which pair gives it is
+    itself chosen by chance: an interval of that one difference reaches below zero, and resampled
+    maxima lie above it. So every pair of known strata gets a band, as wide as needed for all
+    bands to hold at once (max-T over resamples). The true gap, the largest true difference, then
+    lies between the largest lower and the largest upper end, and so does the estimate.
+    """
+    known = coverage[:, :N_KNOWN_STRATA]
+    known = known[:, np.isfinite(known[0])]
+    drawn = known[1:][np.isfinite(known[1:]).all(axis=1)]
+    if known.shape[1] < 2:
+        return UNDEFINED
+    first, second = np.triu_indices(known.shape[1], k=1)
+    differences = known[0, first] - known[0, second]
+    value = float(np.abs(differences).max())
+    if len(drawn) < 2:
+        return Figure(value, float("nan"), float("nan"), float("nan"))
+    moved = drawn[:, first] - drawn[:, second] - differences
+    spread = (drawn[:, first] - drawn[:, second]).std(axis=0, ddof=1)
+    largest = divide(np.abs(moved), np.broadcast_to(spread, moved.shape))
+    # A pair that never varies needs no band; where none does, there is nothing to widen.
+    widest = np.nan_to_num(largest).max(axis=1)
+    reach = widening * float(np.quantile(widest, LEVEL)) * spread
+    lower = max(float((np.abs(differences) - reach).max()), 0.0)
+    upper = min(float((np.abs(differences) + reach).max()), 1.0)
+    top = int(np.abs(differences).argmax())
+    return Figure(value, min(lower, value), max(upper, value), widening * float(spread[top]))
 
 
 class Resampled:
@@ -61,16 +132,15 @@ class Resampled:
         """Sum over episodes (leading axis) in every sample: (1 + B, ...)."""
         return np.tensordot(self.weights, np.asarray(values, np.float64), axes=1)
 
-    def figure(self, samples: np.ndarray) -> Figure:
-        """Figure from the statistic on every sample, (1 + B,)."""
-        value, drawn = float(samples[0]), samples[1:]
-        drawn = drawn[np.isfinite(drawn)]
-        if len(drawn) < 2:
-            return Figure(value, float("nan"), float("nan"), float("nan"))
-        tail = (1 - LEVEL) / 2
-        bounds = value + self.widening * (np.quantile(drawn, [tail, 1 - tail]) - value)
-        error = self.widening * float(drawn.std(ddof=1))
-        return Figure(value, float(bounds[0]), float(bounds[1]), error)
+    def figure(
+        self, samples: np.ndarray, within: tuple[float, float] = (-np.inf, np.inf)
+    ) -> Figure:
+        """Figure from the statistic on every sample, (1 + B,), within its range."""
+        return figure_of(samples, self.widening, within)
+
+    def gap_figure(self, coverage: np.ndarray) -> Figure:
+        """Coverage gap of (1 + B, strata)."""
+        return gap_figure(coverage, self.widening)
 
 
 @dataclass(frozen=True)
@@ -99,6 +169,16 @@ class Scores:
     def n_correct(self) -> np.ndarray:
         """Correct escalations, (1 + B,)."""
         return self.correct.sum(axis=1)
+
+    @property
+    def recall(self) -> np.ndarray:
+        """Correct escalations per reported actionable incident, (1 + B,)."""
+        return divide(self.n_correct, self.reported.sum(axis=1))
+
+    @property
+    def visits_per_complaint(self) -> np.ndarray:
+        """Visits over complaints, (1 + B,)."""
+        return divide(self.visits.sum(axis=1), self.complaints.sum(axis=1))
 
 
 def divide(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
@@ -136,7 +216,7 @@ def gap_samples(coverage: np.ndarray) -> np.ndarray:
     """Difference between the best and the worst covered known stratum of the data, (1 + B,).
 
     The pair is chosen on the data and kept in every sample: the maximum over pairs of a resample
-    is biased upwards.
+    is biased upwards. For changes of a gap; the interval of a gap itself is `gap_figure`'s.
     """
     known = coverage[:, :N_KNOWN_STRATA]
     usable = np.flatnonzero(np.isfinite(known[0]))
@@ -170,7 +250,7 @@ def summarise(
     visits = scores.visits.sum(axis=1)
     by_stratum = [
         {
-            **figure(coverage[:, g]).as_record(),
+            **figure(coverage[:, g], SHARE).as_record(),
             "n_actionable": float(scores.actionable[0, g]),
             "reported_share": float(divide(scores.reported[:, g], scores.actionable[:, g])[0]),
         }
@@ -179,14 +259,14 @@ def summarise(
     return {
         "reward": figure(scores.reward).as_record(),
         "reward_vector": [float(x) for x in scores.vector[0]],
-        "recall": figure(divide(scores.n_correct, scores.reported.sum(axis=1))).as_record(),
-        "precision": figure(divide(scores.n_correct, visits)).as_record(),
-        "visits_per_complaint": figure(divide(visits, scores.complaints.sum(axis=1))).as_record(),
+        "recall": figure(scores.recall, SHARE).as_record(),
+        "precision": figure(divide(scores.n_correct, visits), SHARE).as_record(),
+        "visits_per_complaint": figure(scores.visits_per_complaint, (0.0, np.inf)).as_record(),
         "visits": float(visits[0] / len(resampled.weights[0])),
         "hours": float(scores.hours[0]),
         "correct": figure(scores.n_correct / len(resampled.weights[0])).as_record(),
         "coverage": by_stratum,
-        "coverage_gap": figure(gap_samples(coverage)).as_record(),
+        "coverage_gap": resampled.gap_figure(coverage).as_record(),
         "feasible_parity": _feasible_parity(scores),
         "noise_floor": noise_floor(
             coverage[0], scores.actionable[0] if distinct_need is None else distinct_need
@@ -201,25 +281,85 @@ def _feasible_parity(scores: Scores) -> float:
 
 
 def compare_with(scores: Scores, reference: Scores, resampled: Resampled) -> dict[str, object]:
-    """Price of equity against a policy without it, and which way the gap closed."""
-    own, other = scores.coverage[0, :N_KNOWN_STRATA], reference.coverage[0, :N_KNOWN_STRATA]
-    price = 1.0 - divide(scores.n_correct, reference.n_correct)
-    raised = float(np.nanmin(own) - np.nanmin(other))
-    lowered = float(np.nanmax(other) - np.nanmax(own))
-    closed = raised + lowered
-    if closed <= 0.0:
-        direction = "not closed"
-    elif lowered <= 0.25 * closed:
-        direction = "levelling up"
-    elif raised <= 0.25 * closed:
-        direction = "levelling down"
-    else:
-        direction = "both"
+    """Price of equity against a policy without it, and which way the gap moved.
+
+    The price is not defined, and the note says why, where the reference finds too little.
+    """
+    note = price_note(float(reference.n_correct[0]))
+    price = UNDEFINED
+    if not note:
+        price = resampled.figure(1.0 - divide(scores.n_correct, reference.n_correct))
+    raised, lowered = _moves(scores, reference)
     return {
-        "price_of_equity": resampled.figure(price).as_record(),
+        "price_of_equity": price.as_record(),
+        "price_note": note,
         "lowest_raised": raised,
         "highest_lowered": lowered,
-        "direction": direction,
+        "direction": gap_direction(scores, reference, resampled),
+    }
+
+
+def price_note(n_reference: float) -> str:
+    """Why a price against a policy with this many correct escalations is not defined, or nothing.
+
+    The count is over all scored episodes.
+    """
+    if n_reference >= FEWEST_REFERENCE:
+        return ""
+    return (
+        f"not defined: the reference made {n_reference:.0f} correct escalations in all scored "
+        f"episodes, and a share of them needs at least {FEWEST_REFERENCE}"
+    )
+
+
+def _moves(scores: Scores, reference: Scores) -> tuple[float, float]:
+    """By how much the lowest coverage rose and the highest fell against the reference."""
+    own, other = scores.coverage[0, :N_KNOWN_STRATA], reference.coverage[0, :N_KNOWN_STRATA]
+    if not (np.isfinite(own).any() and np.isfinite(other).any()):
+        return float("nan"), float("nan")
+    return float(np.nanmin(own) - np.nanmin(other)), float(np.nanmax(other) - np.nanmax(own))
+
+
+def gap_direction(scores: Scores, reference: Scores, resampled: Resampled) -> str:
+    """How the gap moved against the reference's, one of `DIRECTIONS`.
+
+    A change whose interval holds zero is none that could be told from noise.
+    """
+    change = gap_change(scores, reference, resampled)
+    if not (change.upper < -ROUNDING or change.lower > ROUNDING):
+        return "no clear change"
+    if change.lower > ROUNDING:
+        return "widened"
+    raised, lowered = _moves(scores, reference)
+    closed = raised + lowered
+    if lowered <= 0.25 * closed:
+        return "levelling up"
+    return "levelling down" if raised <= 0.25 * closed else "both"
+
+
+def gap_change(scores: Scores, reference: Scores, resampled: Resampled) -> Figure:
+    """Gap less the reference's, resampled together; each with the pair of its own data."""
+    own, other = gap_samples(scores.coverage), gap_samples(reference.coverage)
+    return resampled.figure(own - other)
+
+
+def compare_with_today(scores: Scores, today: Scores, resampled: Resampled) -> dict[str, object]:
+    """What would change for an agency that now follows today's rule, with intervals.
+
+    `correct` is relative; `recall`, `visits_per_complaint` and `coverage_gap` are differences.
+    """
+    note = price_note(float(today.n_correct[0]))
+    found = UNDEFINED
+    if not note:
+        found = resampled.figure(divide(scores.n_correct, today.n_correct) - 1.0)
+    visits = scores.visits_per_complaint - today.visits_per_complaint
+    return {
+        "correct": found.as_record(),
+        "note": note.replace("the reference", "today's rule"),
+        "recall": resampled.figure(scores.recall - today.recall).as_record(),
+        "visits_per_complaint": resampled.figure(visits).as_record(),
+        "coverage_gap": gap_change(scores, today, resampled).as_record(),
+        "direction": gap_direction(scores, today, resampled),
     }
 
 

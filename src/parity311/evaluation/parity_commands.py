@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
+from parity311.options import MOST_STEPS, Json, within
 
 
 def parity_command(
@@ -16,11 +16,19 @@ def parity_command(
     city: Annotated[Path, typer.Option(help="Folder of a synthetic city, which has a truth.")],
     prepare: Annotated[
         Path | None,
-        typer.Option(help="Only write the arrays to this folder, to be studied elsewhere."),
+        typer.Option(
+            help="Only write the arrays to this folder, to be studied elsewhere.", file_okay=False
+        ),
     ] = None,
-    years: Annotated[int, typer.Option(help="Scored years; 0: as many as needed.", min=0)] = 0,
-    settling: Annotated[int, typer.Option(help="Plays of a settling round.", min=0)] = 0,
-    agent_steps: Annotated[int, typer.Option(help="Updates of each agent; 0: none.", min=0)] = 8000,
+    years: Annotated[
+        int, typer.Option(help="Scored years; 0: as many as needed.", callback=within(0, 100_000))
+    ] = 0,
+    settling: Annotated[
+        int, typer.Option(help="Plays of a settling round.", callback=within(0, 100_000))
+    ] = 0,
+    agent_steps: Annotated[
+        int, typer.Option(help="Updates of each agent; 0: none.", callback=within(0, MOST_STEPS))
+    ] = 8000,
     factors: Annotated[
         str, typer.Option(help="Factors on the inspectors, beside 1; empty: none.")
     ] = "0.25,0.5,2,4",

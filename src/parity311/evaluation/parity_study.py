@@ -228,15 +228,20 @@ def describe(one: Policy, years: Years, reference: Years, weights: np.ndarray) -
     }
 
 
+MOST_CAPACITY = 1000.0
+"""Largest factor on the inspectors: beyond it everybody is visited at once, many times over."""
+
+
 def parse_factors(text: str) -> tuple[float, ...]:
     """Factors from 'number,number'; each above 0."""
     try:
         found = tuple(float(part) for part in text.split(",") if part.strip())
     except ValueError:
         found = (0.0,)
-    if any(factor <= 0.0 for factor in found):
+    if any(not 0.0 < factor <= MOST_CAPACITY for factor in found):
         raise InputError(
-            f"Factors {text!r} were given; write numbers above 0, as in --factors 0.5,2."
+            f"Factors {text!r} were given; write numbers above 0 and at most {MOST_CAPACITY:g}, as "
+            "in --factors 0.5,2."
         )
     return found
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from parity311.errors import InputError
 from parity311.mdp.contract import N_KNOWN_STRATA, Domain
+from parity311.storage.folders import Kind, describe_folder, writing_folder
 from parity311.training.bare import read_params, write_params
 
 ESTIMATORS = ("exposure_rate", "as_published", "raw")
@@ -68,8 +69,23 @@ def split_canvass(slug: str) -> tuple[Domain, Domain]:
     return replace(domain, extended_actions=cut[:-1]), replace(domain, extended_actions=cut)
 
 
+def _stranger(folder: Path) -> str | None:
+    """A prepared world is never replaced, so whatever lies in its place is named."""
+    return describe_folder(folder)
+
+
+PREPARED = Kind("a world to be prepared", _stranger, error=InputError)
+
+
 def prepare_world(slug: str, city: Path, out: Path) -> Path:
     """Estimate a domain's params from a city's first years and read the truth of its last."""
+    split_canvass(slug)
+    with writing_folder(out, PREPARED) as folder:
+        _write_world(slug, city, folder)
+    return out
+
+
+def _write_world(slug: str, city: Path, out: Path) -> None:
     from datetime import date
 
     from parity311.records.store import open_records
@@ -98,7 +114,6 @@ def prepare_world(slug: str, city: Path, out: Path) -> Path:
         "denominator_draws": np.round(ratios, 5).tolist(),
     }
     (out / WORLD).write_text(json.dumps(about) + "\n")
-    return out
 
 
 def read_world(folder: Path) -> World:

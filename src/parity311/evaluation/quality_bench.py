@@ -29,14 +29,22 @@ def choose_settings(given: Sequence[str] | None) -> list[str]:
     return [name for name, one in SETTINGS.items() if {name, one.domain} & set(given)]
 
 
+LARGEST_CITY_SEED = 10_000_000
+"""The agents of a city count up from a hundred times its seed, which must fit into 31 bits."""
+
+
 def parse_seeds(text: str) -> list[int]:
     """Whole numbers from a text with commas."""
     try:
-        return [int(part) for part in text.split(",") if part.strip()]
+        found = [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
+        found = [-1]
+    if not all(0 <= seed <= LARGEST_CITY_SEED for seed in found):
         raise InputError(
-            f"City seeds {text!r} were given; write whole numbers, as in 871,872."
-        ) from None
+            f"City seeds {text!r} were given; write whole numbers from 0 to "
+            f"{LARGEST_CITY_SEED:,}, as in 871,872."
+        )
+    return found
 
 
 def bench_quality(

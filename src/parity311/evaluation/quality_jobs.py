@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from parity311.domains import all_domains, get_domain
-from parity311.errors import InputError, Parity311Error, RecordsError
+from parity311.errors import InputError, Parity311Error
 from parity311.evaluation.quality_settings import SETTINGS, VARIANTS, Recipe, Setting
+from parity311.storage.aside import write_text_aside
 from parity311.training.bare import read_params, write_params
 
 Tell = Callable[[str], None]
@@ -104,25 +105,23 @@ def prepare_city(
 def _open_city(cities: Path, city_seed: int, regime: str, slugs: Sequence[str]) -> Any:
     """The city of this seed, built first where it is not there."""
     from parity311.city.build import build_city
-    from parity311.records.store import open_records
+    from parity311.city.ensure import open_or_build
 
     name = f"small-{city_seed}-{PARTICIPATION}-{CAPACITY}" + (f"-{regime}" if regime else "")
     processes = [one.process for slug, one in all_domains().items() if not regime or slug in slugs]
-    try:
-        return open_records(cities / name)
-    except RecordsError:
-        build_city(
-            tuple(processes),
-            preset="small",
-            seed=city_seed,
-            participation=PARTICIPATION,
-            capacity=CAPACITY,
-            date_from=SHIFTED_YEARS[0] if regime else None,
-            date_to=SHIFTED_YEARS[2] if regime else None,
-            out=cities / name,
-            overwrite=True,
-        )
-        return open_records(cities / name)
+    build = partial(
+        build_city,
+        tuple(processes),
+        preset="small",
+        seed=city_seed,
+        participation=PARTICIPATION,
+        capacity=CAPACITY,
+        date_from=SHIFTED_YEARS[0] if regime else None,
+        date_to=SHIFTED_YEARS[2] if regime else None,
+        out=cities / name,
+        overwrite=True,
+    )
+    return open_or_build(cities / name, build)
 
 
 def params_path(folder: Path, slug: str, regime: str, city_seed: int, kind: str) -> Path:
@@ -251,10 +250,7 @@ def run_part(folder: str, part: Part, n_agents: int) -> str:
         "seconds": round(seconds, 1),
     }
     path = part.path(Path(folder))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.partial")
-    aside.write_text(json.dumps(found) + "\n")
-    aside.replace(path)
+    write_text_aside(path, json.dumps(found) + "\n")
     return f"{part.setting}, city {part.city_seed}, {part.name}: {seconds:.0f} s"
 
 

@@ -168,6 +168,15 @@ def _group(policies: Sequence[Policy]) -> tuple[tuple[Any, ...], list[int]]:
     return groups, [index for indices in members.values() for index in indices]
 
 
+def split_episode(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Keys of an episode's start and of its steps, into which a step folds its number.
+
+    The adapters use the same, so that an episode of theirs is one of an evaluation's.
+    """
+    key_start, key_steps, _ = jax.random.split(key, 3)
+    return key_start, key_steps
+
+
 @partial(jax.jit, static_argnames=("harness", "n_steps", "n_warm", "is_own"))
 def _play(
     harness: Harness,
@@ -201,9 +210,10 @@ def _play(
     reset = jax.vmap(reset, in_axes=(None, process, 0, 0))
     step = jax.vmap(harness.step, in_axes=(0, None, None, 0, 0))
     step = jax.vmap(step, in_axes=(None, process, 0, 0, 0))
-    own = jax.vmap(lambda key: jax.random.split(key, 3))(keys)
-    running, observation = reset(own[:, 0], params, equity, prices)
-    shape = jax.eval_shape(step, own[:, 1], params, equity, running, jnp.zeros(
+    starts, steps = jax.vmap(split_episode)(keys)
+    key_decisions = jax.random.split(keys[0], 3)[2]
+    running, observation = reset(starts, params, equity, prices)
+    shape = jax.eval_shape(step, steps, params, equity, running, jnp.zeros(
         observation.shape[:2], jnp.int32))  # fmt: skip
     zeros = lambda tree: jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), tree)  # noqa: E731
     start = (running, observation, zeros(shape.tally), zeros(shape.reward), prices_of(running) * 0)
@@ -211,8 +221,8 @@ def _play(
     def body(carry: Any, index: jax.Array) -> tuple[Any, None]:
         running, observation, tally, reward, total = carry
         fold = lambda key: jax.random.fold_in(key, index)  # noqa: E731
-        action = decide(fold(own[0, 2]), observation)
-        moved = step(jax.vmap(fold)(own[:, 1]), params, equity, running, action)
+        action = decide(fold(key_decisions), observation)
+        moved = step(jax.vmap(fold)(steps), params, equity, running, action)
         is_counted = index >= n_warm
         add = lambda total, new: total + jnp.where(is_counted, new, 0)  # noqa: E731
         tally = jax.tree.map(add, tally, moved.tally)

@@ -7,15 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
+from parity311.evaluation.titles import policy_title
+from parity311.options import Json, Runs
+
 RunArgument = Annotated[str, typer.Argument(help="A run's id, the beginning of it, or latest.")]
-Runs = Annotated[Path, typer.Option("--runs", help="Folder that runs are written to.")]
 
 
 def explain_command(
     run: RunArgument,
     complaint: Annotated[
-        str | None, typer.Option(help="Explain the decision on this complaint.")
+        str | None,
+        typer.Option(help="Explain the decision on this complaint; any: on one that was kept."),
     ] = None,
     language: Annotated[str, typer.Option(help="Language of the notice: en, es or zh.")] = "en",
     domains: Annotated[str | None, typer.Option(help="Comma-separated; all if not given.")] = None,
@@ -38,6 +40,7 @@ def explain_command(
         language=language,
         contact=contact,
         appeal=appeal,
+        tell=_tell,
     )
     if as_json:
         _print_json(result)
@@ -61,13 +64,18 @@ def documents_command(
 
     source = open_run_with("audit_cells", run, runs)
     human = read_human_fields(agency) if agency else {}
-    result = write_documents(source, root=runs, human=human)
+    result = write_documents(source, root=runs, human=human, tell=_tell)
     if as_json:
         _print_json(result)
         return
     for name, path in result["files"].items():
         typer.echo(f"{name}: {path}")
     typer.echo(f"{result['n_not_provided']} fields read 'not provided'.")
+
+
+def _tell(line: str) -> None:
+    """Say how far the work is, to whoever watches."""
+    typer.echo(f"  {line}", err=True)
 
 
 def _print_json(value: Any) -> None:
@@ -78,7 +86,8 @@ def _print_json(value: Any) -> None:
 
 def _print_policies(result: dict[str, Any]) -> None:
     for policy in result["policies"]:
-        name = ", ".join(filter(None, (policy["domain"], policy["setting"], policy["policy"])))
+        title = policy_title(policy["policy"])
+        name = ", ".join(filter(None, (policy["domain"], policy["setting"], title)))
         typer.echo(f"{name}: explained for {policy['action']} on {policy['n_rows']:,} complaints")
         for row in policy["importance"][:3]:
             place = " (geographic)" if row["is_geographic"] else ""

@@ -9,6 +9,7 @@ from parity311.audit.assess import DomainAudit
 from parity311.audit.spec import AuditSpec
 from parity311.audit.words import describe_limit, state_finding
 from parity311.domains import all_domains
+from parity311.evaluation.titles import policy_title
 from parity311.mdp.contract import REWARD_NAMES, Domain
 from parity311.runs.folder import Run
 from parity311.runs.formats import format_interval, format_value, is_missing
@@ -21,6 +22,8 @@ MEANINGS = {
 }
 NOT_SHOWN = ("always", "never", "random", "batch_all", "static_thresholds")
 """Rules of the comparison that nobody proposes; the run's own page has them."""
+UNCORRECTED = "raw"
+"""Estimator that counts complaints and adds nothing."""
 SHOWN_METRICS = ("reward", "recall", "precision", "coverage_gap", "share_of_way")
 
 
@@ -36,9 +39,10 @@ def collect_facts(
         **_domain_facts(run),
         **_result_facts(run, audits, spec),
         **_fixed_facts(),
+        **_correction_facts(run),
     }
     flagged = [
-        f"{one['domain']}, {one['policy']}: {_flag_words(one) or 'none flagged'}"
+        f"{one['domain']}, {policy_title(one['policy'])}: {_flag_words(one) or 'none flagged'}"
         for one in explained
     ]
     if flagged:
@@ -56,7 +60,9 @@ def _policy_facts(explained: Sequence[dict[str, Any]]) -> dict[str, str]:
         return {}
 
     def each(text: Callable[[dict[str, Any]], str]) -> str:
-        return "; ".join(f"{one['domain']}, {one['policy']}: {text(one)}" for one in policies)
+        return "; ".join(
+            f"{one['domain']}, {policy_title(one['policy'])}: {text(one)}" for one in policies
+        )
 
     return {
         "features": each(lambda one: ", ".join(one["features"])),
@@ -147,16 +153,18 @@ def _weights(config: dict[str, Any], preference: Sequence[float]) -> str:
 def _result_facts(run: Run, audits: Sequence[DomainAudit], spec: AuditSpec) -> dict[str, str]:
     rows = []
     for comparison in run.metrics.get("comparisons", []):
-        where = ", ".join(
-            str(comparison[name])
-            for name in ("domain", "participation", "capacity")
-            if comparison.get(name)
-        )
+        is_real = comparison.get("is_real", False)
+        named = ("domain",) if is_real else ("domain", "participation", "capacity")
+        where = ", ".join(str(comparison[name]) for name in named if comparison.get(name))
+        # A gap that divides by incidents known only within a factor is no figure.
+        hidden = {"coverage_gap"} if is_real and comparison.get("is_wide") else set()
         for policy in comparison.get("policies", []):
             if policy["policy"] in NOT_SHOWN:
                 continue
-            figures = [_figure(name, policy.get(name)) for name in SHOWN_METRICS]
-            rows.append(f"{where}, {policy['policy']}: {', '.join(filter(None, figures))}")
+            shown = [name for name in SHOWN_METRICS if name not in hidden]
+            figures = [_figure(name, policy.get(name)) for name in shown]
+            title = policy_title(policy["policy"])
+            rows.append(f"{where}, {title}: {', '.join(filter(None, figures))}")
     verdicts = [
         f"{audit.domain}{', ' + audit.setting if audit.setting else ''}: "
         + state_finding(verdict, spec)
@@ -196,7 +204,8 @@ def _fixed_facts() -> dict[str, str]:
         "strata": "Income quintiles of census tracts; Black and Hispanic share and majority group "
         "of tracts; language and channel of the complaint. Race is used in the audit only.",
         "metrics": "Reward, recall, precision, coverage of actionable incidents by stratum, and "
-        "the share of the way from today's rule to the best possible one, each with an interval.",
+        "the share of the way from today's rule to the exact or the best known policy, each with "
+        "an interval over test episodes.",
         "reward_terms": terms,
         "equity_term": "A price of coverage per income stratum that rises while the stratum is "
         "behind; a correct escalation there earns it. An unserved incident counts against its "
@@ -208,13 +217,39 @@ def _fixed_facts() -> dict[str, str]:
         "and building numbers.",
         "missing": "Incidents nobody reported leave no record, and outcomes are known only where "
         "somebody looked; both are estimated and audited, not assumed away.",
-        "preprocessing": "Duplicates are linked to their incident, rates of reporting are "
-        "estimated from them, and incidents nobody reported are added under a stated assumption "
-        "about how long incidents last.",
         "ethics": "Complaints show who reports, not only what happens. An inspection can be a "
         "service or a burden. Equal rates can be reached by serving some less: the results say "
         "which way a gap closed.",
-        "caveats": "A synthetic city is a model, not the record of any real place. Audits say "
-        "nothing about groups that are too small to judge. Severity codes are assigned at intake "
-        "and may themselves be unequal.",
     }
+
+
+def _correction_facts(run: Run) -> dict[str, str]:
+    """What was done about incidents nobody reported in this run, and what follows from its data."""
+    blocks = [one for one in run.metrics.get("comparisons", []) if one.get("estimator")]
+    said = "; ".join(dict.fromkeys(_say_correction(block) for block in blocks))
+    caveats = (
+        "Audits say nothing about groups that are too small to judge. Severity codes are assigned "
+        "at intake and may themselves be unequal."
+    )
+    if any(entry.get("is_synthetic") for entry in run.info.get("data", [])):
+        caveats = f"A synthetic city is a model, not the record of any real place. {caveats}"
+    return {
+        "preprocessing": f"Duplicates are linked to their incident where they are marked. {said}."
+        if said
+        else "Duplicates are linked to their incident where they are marked.",
+        "caveats": caveats,
+    }
+
+
+def _say_correction(block: dict[str, Any]) -> str:
+    name = block["domain"].replace("_", " ")
+    if block["estimator"] == UNCORRECTED:
+        failed = " ".join(block.get("failed_estimators", {}).values())
+        return (
+            f"{name}: complaints stand for incidents, and incidents nobody reported are not counted"
+            + (f" ({failed.rstrip('.')})" if failed else "")
+        )
+    return (
+        f"{name}: incidents nobody reported are added by {block['estimator']} "
+        f"({block['assumptions'].rstrip('.')})"
+    )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from parity311.audit.assess import assess_domains
-from parity311.audit.audit_run import name_page, repeat_data
+from parity311.audit.audit_run import repeat_data
 from parity311.audit.spec import AuditSpec
 from parity311.audit.stored import load_inputs
 from parity311.errors import InputError, RunError
@@ -25,13 +25,14 @@ from parity311.explain.document_fields import (
     NOT_PROVIDED,
     Document,
 )
-from parity311.explain.explain_run import explain_policy, explanation_to_plain
+from parity311.explain.explain_run import Tell, explain_policies, explanation_to_plain
 from parity311.explain.impact_table import impact_rows
 from parity311.explain.stored import load_policies
 from parity311.runs.folder import Run
 from parity311.runs.sections import Column, Report, Section, TableView
 from parity311.runs.store import start_run
 from parity311.runs.strict_json import to_json
+from parity311.runs.tables import as_cell
 
 FOLDER = "documents"
 PAGE = "documents.html"
@@ -65,7 +66,7 @@ def read_human_fields(path: Path) -> dict[str, str]:
         raise InputError(
             f"Cannot read {path}: {error.strerror or error}; name a TOML file."
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not TOML ({error}); correct it and try again.") from error
     unknown = [name for name in plain if name not in HUMAN_FIELDS]
     if unknown:
@@ -101,13 +102,20 @@ def to_markdown(document: Document, rows: list[FilledField]) -> str:
 
 
 def write_documents(
-    source: Run, *, root: Path, human: dict[str, str], spec: AuditSpec | None = None
+    source: Run,
+    *,
+    root: Path,
+    human: dict[str, str],
+    spec: AuditSpec | None = None,
+    tell: Tell = lambda line: None,
 ) -> dict[str, Any]:
     """Write all documents of a run as a run of its own: Markdown, CSV, JSON and a page."""
     spec = spec or AuditSpec(n_draws=1000)
     inputs = load_inputs(source)
+    tell("auditing who was served")
     audits = assess_domains(inputs, spec)
-    facts = collect_facts(source, audits, spec, _explanations(source))
+    facts = collect_facts(source, audits, spec, _explanations(source, tell))
+    tell("writing the documents")
     filled = {document.name: fill(document, facts, human) for document in DOCUMENTS}
     impact = [row for one in inputs for row in impact_rows(one, spec)]
     config = {"run": source.id, "spec_sha256": spec.sha256, "human": human}
@@ -127,7 +135,7 @@ def write_documents(
         plain["impact_table"] = impact
         (folder / "documents.json").write_text(to_json(plain), encoding="utf-8")
         run.set_report(_report(source, filled))
-    page = name_page(run.final_path, PAGE)
+        page = run.name_page(PAGE)
     final = run.final_path / FOLDER
     missing = _count_missing(filled)
     return {
@@ -140,12 +148,12 @@ def write_documents(
     }
 
 
-def _explanations(source: Run) -> list[dict[str, Any]]:
+def _explanations(source: Run, tell: Tell) -> list[dict[str, Any]]:
     try:
         policies = load_policies(source)
     except RunError:
         return []  # a run without policies still has documents; the field reads "not provided"
-    return [explanation_to_plain(explain_policy(one)) for one in policies]
+    return [explanation_to_plain(one) for one in explain_policies(policies, tell)]
 
 
 def _count_missing(filled: dict[str, list[FilledField]]) -> int:
@@ -160,9 +168,11 @@ def _entry(rows: list[FilledField]) -> str:
 def _csv(rows: list[dict[str, Any]]) -> str:
     text = io.StringIO()
     names = list(dict.fromkeys(name for row in rows for name in row))
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([as_cell(name) for name in names])
+    for row in rows:
+        cells = (row.get(name, "") for name in names)
+        writer.writerow([as_cell(cell) if isinstance(cell, str) else cell for cell in cells])
     return text.getvalue()
 
 

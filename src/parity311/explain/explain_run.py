@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from parity311.audit.audit_run import name_page, repeat_data
+from parity311.audit.audit_run import repeat_data
 from parity311.errors import InputError, unknown_name
 from parity311.explain.estimators import (
     N_PERMUTATIONS,
@@ -23,6 +23,7 @@ from parity311.explain.exact import Attribution, exact_shapley
 from parity311.explain.games import n_layers, score_rows
 from parity311.explain.gap_parts import FeatureShare, GapParts, split_gap
 from parity311.explain.page import write_page
+from parity311.explain.phrases import translation
 from parity311.explain.reasons import Explanation, explain_decision, write_notice
 from parity311.explain.stored import ExplainInputs, load_policies, load_variants
 from parity311.explain.variants import WithoutFeature, take_out
@@ -31,8 +32,12 @@ from parity311.runs.folder import Run
 from parity311.runs.store import start_run
 from parity311.runs.strict_json import to_json
 
+Tell = Callable[[str], None]
+"""Says a line to whoever waits."""
 PAGE = "explain.html"
 FIGURES_FILE = "explain.json"
+ANY = "any"
+"""In place of a complaint's id: the first of those that were kept."""
 MAX_ROWS = 2000
 """Rows explained of one policy; beyond, a fixed sample is taken."""
 MAX_EVALUATIONS = 3e7
@@ -57,6 +62,18 @@ class PolicyExplanation:
     """None where one of the two income groups has no row."""
     without: tuple[WithoutFeature, ...]
     agreement: tuple[Agreement, ...]
+
+
+def explain_policies(
+    inputs: Sequence[ExplainInputs], tell: Tell = lambda line: None
+) -> list[PolicyExplanation]:
+    """Explain policies one by one, and say which before each: it takes seconds to minutes."""
+    explained = []
+    for number, one in enumerate(inputs, start=1):
+        name = ", ".join(filter(None, (one.domain, one.setting, one.policy)))
+        tell(f"explaining {name} ({number} of {len(inputs)})")
+        explained.append(explain_policy(one))
+    return explained
 
 
 def explain_policy(inputs: ExplainInputs, *, seed: int = 0) -> PolicyExplanation:
@@ -201,6 +218,8 @@ def explain_complaint(
     inputs: Sequence[ExplainInputs], complaint_id: str
 ) -> tuple[ExplainInputs, Explanation]:
     """Explain the decision on one complaint; an unknown one is an error with the nearest ids."""
+    if complaint_id == ANY:
+        complaint_id = str(inputs[0].complaint_id[0])
     for one in inputs:
         found = np.flatnonzero(one.complaint_id == complaint_id)
         if len(found):
@@ -222,8 +241,8 @@ def explain_complaint(
     known = list(dict.fromkeys(known))
     near = get_close_matches(complaint_id, known, n=3, cutoff=0.3) or known[:3]
     raise InputError(
-        f"No complaint {complaint_id!r} is among the {len(known):,} of the test year that this run "
-        f"kept; the nearest are {', '.join(near)}."
+        f"No complaint {complaint_id!r} is among the {len(known):,} of the test period that this "
+        f"run kept; the nearest are {', '.join(near)}."
     )
 
 
@@ -237,11 +256,13 @@ def explain_run(
     language: str = "en",
     contact: str = "",
     appeal: str = "",
+    tell: Tell = lambda line: None,
 ) -> dict[str, Any]:
     """Explain what a run kept and write explain.html, explain.json and tables as a run.
 
     With ``complaint`` nothing is written: the reasons for that one decision are returned.
     """
+    translation(language)
     kept = load_policies(source)
     inputs = [one for one in kept if not domains or one.domain in domains]
     if not inputs:
@@ -259,7 +280,7 @@ def explain_run(
         notice = write_notice(found, language=language, contact=contact, appeal=appeal)
         return {
             "run": source.id,
-            "complaint": complaint,
+            "complaint": str(mine.complaint_id[0]),
             "domain": mine.domain,
             "policy": mine.policy,
             **asdict(found),
@@ -268,7 +289,7 @@ def explain_run(
     with start_run(root, f"explain {source.id}", {"run": source.id}) as run:
         repeat_data(run, source)
         with run.stage("explain"):
-            explained = [explain_policy(one) for one in inputs]
+            explained = explain_policies(inputs, tell)
         variants = [row for row in load_variants(source) if not domains or row["domain"] in domains]
         plain = {
             "policies": [explanation_to_plain(one) for one in explained],
@@ -277,7 +298,7 @@ def explain_run(
         run.set_report(write_page(run, explained, variants))
         (run.path / FIGURES_FILE).write_text(to_json(plain), encoding="utf-8")
         run.add_metrics(plain)
-    page = name_page(run.final_path, PAGE)
+        page = run.name_page(PAGE)
     return {"explanation": run.id, "run": source.id, "page": str(page), **plain}
 
 

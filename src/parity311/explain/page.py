@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from parity311.evaluation.titles import policy_title
 from parity311.explain.estimators import PAPER_EXPLAINERS
 from parity311.explain.stored import file_stem
-from parity311.runs.formats import format_value
+from parity311.runs.formats import format_interval, format_value
 from parity311.runs.pictures import Axis, Estimate, Reference, Series, bar_chart, interval_plot
 from parity311.runs.sections import Column, KeyFigure, Picture, Report, Section, TableView
 from parity311.runs.store import RunWriter
@@ -104,7 +105,7 @@ def _variant_sections(run: RunWriter, variants: Sequence[dict[str, Any]]) -> lis
             heading="What it costs to do without",
             text=(
                 "Agents without equity weight were trained again with fewer features and scored on "
-                "the same later episodes.",
+                "the same test episodes.",
                 *words,
             ),
             tables=tuple(views),
@@ -121,18 +122,26 @@ def _cost_words(row: dict[str, Any]) -> str:
     ends = [
         format_value(100 * row[f"recall_change_{end}"], "signed", 1) for end in ("lower", "upper")
     ]
-    gap = format_value(100 * row["coverage_gap_change"], "signed", 1)
-    told = (row["recall_change_lower"] > 0) or (row["recall_change_upper"] < 0)
-    doubt = "" if told else ", which is not told from nothing"
+    gap = format_value(row["coverage_gap_change"], "signed_points", 1)
+    bounds = format_interval(
+        row["coverage_gap_change_lower"], row["coverage_gap_change_upper"], "signed_points", 1
+    )
     return (
         f"**{row['variant']}** ({row['note']}) changes recall by {change} points ({ends[0]} to "
-        f"{ends[1]}){doubt}, and the coverage gap by {gap} points."
+        f"{ends[1]}){_doubt(row, 'recall_change')}, and the coverage gap by {gap} ({bounds})"
+        f"{_doubt(row, 'coverage_gap_change')}."
     )
+
+
+def _doubt(row: dict[str, Any], name: str) -> str:
+    """Said of a change whose interval holds zero."""
+    is_told = row[f"{name}_lower"] > 0 or row[f"{name}_upper"] < 0
+    return "" if is_told else ", which is not told from nothing"
 
 
 def _title(one: PolicyExplanation) -> str:
     parts = (one.inputs.domain.replace("_", " ").capitalize(), one.inputs.setting)
-    return f"{', '.join(filter(None, parts))}: {one.inputs.policy}"
+    return f"{', '.join(filter(None, parts))}: {policy_title(one.inputs.policy)}"
 
 
 def _finding(one: PolicyExplanation) -> str:

@@ -18,11 +18,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import duckdb
 import numpy as np
 
 from parity311.errors import RecordsError
-from parity311.feeds.parsing import quoted
+from parity311.records.sql import connect, identifier, literal
 
 ROWS_PER_BUILDING = 12
 """Complaints per building over the years of the file (HPD and DOB, 2020-26, roughly)."""
@@ -71,10 +70,8 @@ def write_grid(folder: Path, side: int = 48) -> tuple[Path, Path]:
 def write_rows(path: Path, rows: int, seed: int = 7) -> None:
     """Write a CSV in the shape of the 311 export; same seed, same rows."""
     buildings = max(rows // ROWS_PER_BUILDING, 1)
-    with duckdb.connect() as connection:
-        # Its bar would go to standard output, into the middle of JSON.
-        connection.execute("SET enable_progress_bar = false")
-        connection.execute(f"SELECT setseed({(seed % 1000) / 1000})")
+    with connect() as connection:
+        connection.execute("SELECT setseed($seed)", {"seed": (seed % 1000) / 1000})
         connection.execute("SET memory_limit = '2GB'")
         connection.execute("""
 CREATE TABLE kinds AS SELECT row_number() OVER () - 1 AS k, * FROM (VALUES
@@ -107,8 +104,8 @@ CREATE TABLE texts AS SELECT row_number() OVER () - 1 AS k, * FROM (VALUES
     || 'building-wide condition. The original complaint is still open.')) AS t(text)""")
         connection.execute(f"""
 CREATE TABLE houses AS SELECT b, -74.249 + 0.548 * random() AS x, 40.501 + 0.408 * random() AS y,
-  1000000000 + 10000 + b AS bbl, 10001 + b % 200 AS zip FROM range({buildings}) AS r(b)""")
-        names = ", ".join(f'"{column}"' for column in HEADER.split(","))
+  1000000000 + 10000 + b AS bbl, 10001 + b % 200 AS zip FROM range({literal(buildings)}) AS r(b)""")
+        names = ", ".join(identifier(column) for column in HEADER.split(","))
         connection.execute(f"""
 COPY (
   SELECT * FROM (SELECT 30000000 + i, strftime(made, '%m/%d/%Y %I:%M:%S %p'),
@@ -120,13 +117,14 @@ COPY (
     bbl, 'MANHATTAN', 990000 + b % 9999, 190000 + b % 9999, 'PHONE', 'Unspecified', 'MANHATTAN',
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, y, x, '(' || y || ', ' || x || ')'
   FROM (
-    SELECT i, TIMESTAMP '2020-01-01' + INTERVAL (CAST(2e8 * i / {rows} AS BIGINT)) SECOND AS made,
-      CAST(floor({buildings} * pow(random(), 2)) AS BIGINT) AS house,
+    SELECT i, TIMESTAMP '2020-01-01'
+        + INTERVAL (CAST(2e8 * i / {literal(rows)} AS BIGINT)) SECOND AS made,
+      CAST(floor({literal(buildings)} * pow(random(), 2)) AS BIGINT) AS house,
       i % 10 AS kind, CAST(floor(4 * random()) AS INT) AS answer
-    FROM range({rows}) AS r(i)
+    FROM range({literal(rows)}) AS r(i)
   ) JOIN houses ON b = house JOIN kinds ON kinds.k = kind JOIN texts ON texts.k = answer
   ) AS t({names})
-) TO {quoted(str(path))} (FORMAT csv, HEADER true)""")
+) TO {literal(path)} (FORMAT csv, HEADER true)""")
 
 
 def measure_import(rows_file: Path, figures: Path, outline: Path, out: Path) -> dict[str, Any]:

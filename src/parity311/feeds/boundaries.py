@@ -190,7 +190,7 @@ def read_boundaries(path: Path, id_name: str | None = None) -> Boundaries:
     id_names = (id_name,) if id_name else ID_NAMES
     try:
         features = json.loads(path.read_text())["features"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise RecordsError(
             f"{path} cannot be read as GeoJSON ({error}); it may have been cut off: download it "
             "again."

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
+from zoneinfo import available_timezones
 
 import duckdb
 import numpy as np
@@ -21,9 +22,11 @@ import pyarrow as pa
 from parity311.errors import InputError, unknown_name
 from parity311.feeds import parsing as p
 from parity311.feeds.formats import Format, Layout
-from parity311.feeds.staging import rows_of, staged
+from parity311.feeds.judge import APART
+from parity311.feeds.staging import Clock, rows_of, staged
 from parity311.feeds.tracts import SHARES, TractFigures
 from parity311.records.schema import CHANNELS, DISPOSITION_CLASSES, SEVERITIES
+from parity311.records.sql import connect, identifier, literal, literals
 
 COMPLAINT_FIELDS = (
     "key",
@@ -61,6 +64,7 @@ TABLES = (
     "tracts",
     "boundaries",
 )
+CITY_KEYS = ("name", "source", "terms", "time_zone")
 CONFIG_VERSION = 1
 
 
@@ -77,6 +81,8 @@ class CityMap:
     """Category of the source -> {domain, severity}."""
     tracts: Mapping[str, str]
     date_format: str | None = None
+    time_zone: str | None = None
+    """Clock that times with a UTC offset are turned to, like America/Chicago."""
     duplicate_values: tuple[str, ...] = ("true",)
     outcomes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Status of the source -> {class, visits}."""
@@ -119,14 +125,15 @@ class CityMap:
             }
         )
 
-    def stage_query(self, source: str) -> str:
-        """SQL of the staged rows of one complaint file."""
-        time = self._time
+    def stage_query(self, layouts: Sequence[Layout], time: Clock = p.timestamp) -> LiteralString:
+        """SQL of the staged rows of files of one header; ``time`` reads dates of no own format."""
+        source = rows_of(layouts)
+        if self.date_format is not None:
+            time = self._time
         inner = f"""
 SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM ({source})"""
-        duplicates = ", ".join(p.quoted(value.lower()) for value in self.duplicate_values)
         cases = " ".join(
-            f"WHEN {p.quoted(name.lower())} THEN {p.quoted(value)}"
+            f"WHEN {literal(name.lower())} THEN {literal(value)}"
             for name, value in self.channels.items()
         )
         channel = f"CASE lower(trim(channel)) {cases} ELSE 'UNKNOWN' END" if cases else "'UNKNOWN'"
@@ -146,24 +153,53 @@ SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM 
                 "latitude": "TRY_CAST(latitude AS DOUBLE)",
                 "building": p.trimmed("building"),
                 "channel": channel,
-                "is_duplicate": f"lower(trim(duplicate)) IN ({duplicates})",
+                "is_duplicate": self._is_duplicate(layouts[0].columns),
                 "parent_key": p.trimmed("parent"),
                 "updated_at": "closed",
             },
             inner,
         )
 
-    def _time(self, column: str) -> str:
-        if self.date_format is None:
-            return p.timestamp(column)
-        return f"try_strptime(trim({column}), {p.quoted(self.date_format)})"
+    def absent_columns(self, layout: Layout) -> dict[str, str]:
+        """Field -> column that the map gives and the file does not have."""
+        return {
+            name: given for name, given in self.complaints.items() if name not in layout.columns
+        }
+
+    def _is_duplicate(self, found: Collection[str]) -> LiteralString:
+        """SQL: whether the source marks a row as a duplicate; null where it marks none at all.
+
+        A row without a mark is an original only in a source that marks: elsewhere nobody knows.
+        ``found`` are the fields that the file has.
+        """
+        signs: list[LiteralString] = []
+        if "duplicate" in found:
+            values = literals(value.lower() for value in self.duplicate_values)
+            signs.append(f"coalesce(lower(trim(duplicate)) IN ({values}), false)")
+        elif "parent" in found:
+            signs.append(f"coalesce({p.trimmed('parent')} <> trim(key), false)")
+        closings = [name for name, entry in self.outcomes.items() if entry["class"] == "duplicate"]
+        if closings and "status" in found:
+            values = literals(name.upper() for name in closings)
+            signs.append(f"coalesce(upper(trim(status)) IN ({values}), false)")
+        return " OR ".join(signs) or "NULL"
+
+    def _time(self, column: LiteralString) -> LiteralString:
+        """SQL of a date in the map's own format."""
+        assert self.date_format is not None
+        read = f"try_strptime(trim({column}), {literal(self.date_format)})"
+        if self.time_zone is not None and "%z" in self.date_format.lower():
+            return f"{read} AT TIME ZONE {literal(self.time_zone)}"
+        return read
 
     def read_figures(self, layout: Layout) -> TractFigures:
         """The city's figures by tract."""
         numbers = [n for n in TRACT_FIELDS if n in self.tracts and n not in ("geoid", "district")]
-        chosen = ", ".join(f"coalesce(TRY_CAST({n} AS DOUBLE), 'nan') AS {n}" for n in numbers)
-        district = "trim(district)" if "district" in self.tracts else p.quoted(self.name)
-        with duckdb.connect() as connection:
+        chosen = ", ".join(
+            f"coalesce(TRY_CAST({n} AS DOUBLE), 'nan') AS {n}" for n in map(identifier, numbers)
+        )
+        district = "trim(district)" if "district" in self.tracts else literal(self.name)
+        with connect() as connection:
             table = connection.sql(
                 f"SELECT trim(geoid) AS geoid, {district} AS district, {chosen} "
                 f"FROM ({rows_of([layout])}) WHERE geoid IS NOT NULL ORDER BY 1"
@@ -196,7 +232,7 @@ def read_city_map(path: Path) -> CityMap:
         raise InputError(f"There is no file {path}; give the TOML file that describes the city.")
     try:
         content = tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not valid TOML ({error}); correct that line.") from error
     for name in content:
         if name not in TABLES:
@@ -206,6 +242,8 @@ def read_city_map(path: Path) -> CityMap:
             f"{path} has config_version {content.get('config_version')!r}; this version reads "
             f"{CONFIG_VERSION}. See docs/how-to/bring-your-own-city.md."
         )
+    for name, allowed in (("city", CITY_KEYS), ("boundaries", ("id",))):
+        _check_keys(path, f"[{name}]", content.get(name, {}), allowed)
     complaints = dict(content.get("complaints", {}))
     date_format = complaints.pop("date_format", None)
     duplicate_values = tuple(str(value) for value in complaints.pop("duplicate_values", ["true"]))
@@ -213,6 +251,8 @@ def read_city_map(path: Path) -> CityMap:
     _check_fields(path, "complaints", complaints, COMPLAINT_FIELDS, REQUIRED_FIELDS)
     _check_fields(path, "tracts", tracts, TRACT_FIELDS, REQUIRED_TRACT_FIELDS)
     city = content.get("city", {})
+    time_zone = city.get("time_zone")
+    _check_clock(path, date_format, time_zone)
     return CityMap(
         name=city.get("name", path.stem),
         source=city.get("source", "file"),
@@ -221,6 +261,7 @@ def read_city_map(path: Path) -> CityMap:
         categories=_check_categories(path, content.get("categories", {})),
         tracts=tracts,
         date_format=date_format,
+        time_zone=time_zone,
         duplicate_values=duplicate_values,
         outcomes=_check_outcomes(path, content.get("outcomes", {})),
         channels=_check_channels(content.get("channels", {})),
@@ -238,12 +279,51 @@ def _check_fields(
     for name in given:
         if name not in allowed:
             raise unknown_name(f"field in [{table}] of {path.name}", name, allowed)
+        if not isinstance(given[name], str) or not given[name].strip():
+            raise InputError(
+                f"[{table}] of {path} gives {given[name]!r} as the column of {name!r}; write the "
+                "column's name in quotation marks."
+            )
     for name in required:
         if name not in given:
             raise InputError(
                 f"[{table}] of {path} does not say which column is {name!r}; needed are "
                 f"{', '.join(required)}."
             )
+
+
+def _check_keys(path: Path, place: str, given: Any, allowed: tuple[str, ...]) -> None:
+    """Refuse what is no table, and a key that nothing reads."""
+    if not isinstance(given, dict):
+        example = ", ".join(f"{name} = …" for name in allowed)
+        raise InputError(f"{place} of {path} is {given!r}; write {{ {example} }}.")
+    for name in given:
+        if name not in allowed:
+            raise unknown_name(f"key in {place} of {path.name}", name, allowed)
+
+
+def _check_clock(path: Path, date_format: Any, time_zone: Any) -> None:
+    """Refuse a format that no date can have, and a clock that nobody keeps."""
+    if time_zone is not None and time_zone not in available_timezones():
+        raise InputError(
+            f"[city] of {path} has time_zone {time_zone!r}, which is none; write one like "
+            "America/Chicago."
+        )
+    if date_format is None:
+        return
+    try:
+        with connect() as connection:
+            connection.execute("SELECT try_strptime('', $1)", [str(date_format)]).fetchall()
+    except duckdb.Error as error:
+        raise InputError(
+            f"[complaints] of {path} has date_format {date_format!r}, which cannot be read; write "
+            'one like "%d.%m.%Y %H:%M".'
+        ) from error
+    if "%z" in str(date_format).lower() and time_zone is None:
+        raise InputError(
+            f"[complaints] of {path} has a date_format with an offset ({date_format!r}); say whose "
+            'clock to turn it to: time_zone = "America/Chicago" in [city].'
+        )
 
 
 def _check_categories(path: Path, given: Mapping[str, Any]) -> dict[str, dict[str, str]]:
@@ -254,8 +334,9 @@ def _check_categories(path: Path, given: Mapping[str, Any]) -> dict[str, dict[st
         )
     found = {}
     for name, entry in given.items():
+        _check_keys(path, f"category {name!r}", entry, ("domain", "severity"))
         domain, severity = entry.get("domain", ""), entry.get("severity", "C")
-        if not re.fullmatch(r"[a-z][a-z_]*", domain):
+        if not re.fullmatch(r"[a-z][a-z_]*", str(domain)) or domain in APART:
             raise InputError(
                 f"Category {name!r} of {path} has domain {domain!r}; give a domain's slug, like "
                 "housing or drainage."
@@ -268,6 +349,7 @@ def _check_categories(path: Path, given: Mapping[str, Any]) -> dict[str, dict[st
 
 def _check_outcomes(path: Path, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     for name, entry in given.items():
+        _check_keys(path, f"status {name!r}", entry, ("class", "visits"))
         if entry.get("class") not in DISPOSITION_CLASSES:
             raise unknown_name(
                 f"outcome class of status {name!r} in {path.name}",

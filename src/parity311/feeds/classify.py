@@ -6,12 +6,12 @@ ten million pattern matches.
 
 from __future__ import annotations
 
-import duckdb
+from parity311.records.sql import Connection
 
 HEAT_TYPES = "('HEAT/HOT WATER', 'HEATING')"
 
 
-def make_type_map(connection: duckdb.DuckDBPyConnection) -> None:
+def make_type_map(connection: Connection) -> None:
     """Table type_map: (source, type_key) -> category, domain, severity, is_agency_initiated.
 
     The first row of the code table that fits wins. A code that fits none is absent, which puts its
@@ -47,7 +47,7 @@ SELECT * FROM requests UNION ALL SELECT * FROM complaints UNION ALL SELECT * FRO
 UNION ALL SELECT * FROM mapped""")
 
 
-def make_outcome_map(connection: duckdb.DuckDBPyConnection) -> None:
+def make_outcome_map(connection: Connection) -> None:
     """Table outcome_map: (source, outcome_key) -> disposition, class, visits, prior enforcement."""
     connection.execute("""
 CREATE OR REPLACE TABLE outcome_map AS
@@ -75,7 +75,7 @@ WITH keys AS (
 SELECT * FROM texts UNION ALL SELECT * FROM dispositions UNION ALL SELECT * FROM mapped""")
 
 
-def count_unknown_outcomes(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, int]]:
+def count_unknown_outcomes(connection: Connection) -> list[tuple[str, str, int]]:
     """Outcomes no table knows: source, first words, rows. They become the class other."""
     return connection.execute("""
 SELECT s.source, left(any_value(s.outcome), 60) AS words, count(*) AS n FROM staged s

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-import duckdb
 import pyarrow as pa
 import pyarrow.csv as pv
+
+from parity311.records.sql import Connection, identifier
 
 CODE_TABLES = (
     "dob_categories",
@@ -35,16 +36,18 @@ def read_codes(name: str) -> pa.Table:
     return pa.table({**columns, "place": pa.array(range(len(table)), pa.int32())})
 
 
-def load_codes(connection: duckdb.DuckDBPyConnection) -> None:
+def load_codes(connection: Connection) -> None:
     """Make every code table a table ``codes_<name>`` of the connection."""
     for name in CODE_TABLES:
         connection.register("_codes", read_codes(name))
-        connection.execute(f"CREATE OR REPLACE TABLE codes_{name} AS SELECT * FROM _codes")
+        connection.execute(
+            f"CREATE OR REPLACE TABLE {identifier(f'codes_{name}')} AS SELECT * FROM _codes"
+        )
         connection.unregister("_codes")
 
 
 def make_mapped_codes(
-    connection: duckdb.DuckDBPyConnection,
+    connection: Connection,
     types: pa.Table | None = None,
     outcomes: pa.Table | None = None,
 ) -> None:
@@ -56,7 +59,7 @@ CREATE OR REPLACE TABLE codes_mapped_outcomes
     for name, table in (("codes_mapped", types), ("codes_mapped_outcomes", outcomes)):
         if table is not None:
             connection.register("_codes", table)
-            connection.execute(f"INSERT INTO {name} SELECT * FROM _codes")
+            connection.execute(f"INSERT INTO {identifier(name)} SELECT * FROM _codes")
             connection.unregister("_codes")
 
 

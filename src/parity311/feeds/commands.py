@@ -13,6 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
+from parity311.options import Json, folder_of_its_own, within
+
 fetch_app = typer.Typer(
     help="Download public records, resumable and verified.", no_args_is_help=True
 )
@@ -20,8 +22,7 @@ records_app = typer.Typer(
     help="Import exports into the canonical tables, and check them.", no_args_is_help=True
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
-Overwrite = Annotated[bool, typer.Option(help="Replace the folder if it exists.")]
+Overwrite = Annotated[bool, typer.Option(help="Replace the imported records there.")]
 Domains = Annotated[str | None, typer.Option(help="Comma-separated domains; all if not given.")]
 
 
@@ -79,11 +80,16 @@ def fetch_command(
         str | None, typer.Option(envvar="CENSUS_API_KEY", help="Key of the Census API.")
     ] = None,
     census: Annotated[bool, typer.Option(help="Fetch ACS figures as well.")] = True,
-    acs_year: Annotated[int, typer.Option(help="Last year of the five-year ACS tables.")] = 2023,
+    acs_year: Annotated[
+        int,
+        typer.Option(help="Last year of the five-year ACS tables.", callback=within(2009, 2100)),
+    ] = 2023,
     protocol: Annotated[
         str, typer.Option(help="soda2, soda3 (needs a token) or file (whole exports).")
     ] = "soda2",
-    page_rows: Annotated[int, typer.Option(min=1, help="Rows a page.")] = 50_000,
+    page_rows: Annotated[
+        int, typer.Option(callback=within(1, 10_000_000), help="Rows a page.")
+    ] = 50_000,
     as_json: Json = False,
 ) -> None:
     """Download what the domains need from NYC Open Data and the Census; run again to go on."""
@@ -116,7 +122,12 @@ def fetch_command(
 @records_app.command("import")
 def import_command(
     paths: Annotated[list[Path], typer.Argument(help="Exports, and folders that fetch wrote.")],
-    out: Annotated[Path, typer.Option(help="Folder to write the records to.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Folder to write the records to.", file_okay=False, callback=folder_of_its_own
+        ),
+    ],
     domains: Domains = None,
     city_map: Annotated[
         Path | None, typer.Option("--map", help="TOML file that describes another city's columns.")
@@ -134,6 +145,7 @@ def import_command(
     """Turn exports into the canonical tables; every row is kept, counted or set aside."""
     from parity311.feeds.citymap import read_city_map
     from parity311.feeds.importing import ImportOptions, import_records
+    from parity311.records.quality import describe_notes
 
     options = ImportOptions(
         domains=_split(domains),
@@ -154,10 +166,13 @@ def import_command(
                 "date_to": manifest["date_to"],
                 "sources": manifest["sources"],
                 "domains": manifest["domains"],
+                "notes": manifest["notes"],
             }
         )
         return
     _print_sources(manifest["sources"])
+    for sentence in describe_notes(manifest["notes"]):
+        typer.echo(f"! {sentence}")
     typer.echo(f"Next: parity311 records check {out}")
 
 
@@ -184,7 +199,7 @@ def check_command(
     for name, domain in report["domains"].items():
         typer.echo(
             f"{name:<20} {domain['complaints']:>10,} complaints  {domain['first'][:10]} to "
-            f"{domain['last'][:10]}  closed {domain['share_closed']:.0%}  with outcome "
+            f"{domain['last'][:10]}  closed {_closed(domain)}  with outcome "
             f"{domain['share_with_outcome']:.0%}  usable {domain['share_usable']:.0%}"
         )
     typer.echo("")
@@ -220,6 +235,14 @@ def compare_command(
             f"[{row['lower']:.3f}, {row['upper']:.3f}] n={row['n']:<8,} "
             f"{row['other']:>8.3f}  {said}"
         )
+
+
+def _closed(domain: dict[str, Any]) -> str:
+    """Share closed, and apart from it the share closed as it came in, which is no closing time."""
+    later, at_once = domain["share_closed"], domain["share_closed_at_once"]
+    if at_once < 0.005:
+        return f"{later:.0%}"
+    return f"{later - at_once:.0%} (and {at_once:.0%} at once)"
 
 
 def _print_sources(sources: list[dict[str, Any]]) -> None:

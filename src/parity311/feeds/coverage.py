@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from parity311.feeds.judge import LOCATION_REASONS
-from parity311.feeds.parsing import quoted
 from parity311.feeds.tracts import BOROUGH_NAMES
 from parity311.feeds.work import ImportWork
+from parity311.records.sql import literals, parquet
 from parity311.records.strata import income_quintiles
 
 
@@ -22,14 +22,12 @@ def measure_coverage(work: ImportWork, tracts: pa.Table) -> list[dict[str, Any]]
     """Rows in scope and rows located, by borough and by income quintile of the ZIP code."""
     connection = work.connection
     connection.register("_zip_income", _zip_incomes(tracts))
-    lost = ", ".join(quoted(reason) for reason in LOCATION_REASONS)
-    files = quoted(str(work.placed / "*" / "*.parquet"))
     rows = connection.execute(f"""
 WITH rows AS (
   SELECT borough, zip, reason IS NULL AND located_by <> 'borough' AS is_located,
     coalesce(code_domain, 'unknown') AS code_domain
-  FROM read_parquet({files}, hive_partitioning = true)
-  WHERE domain <> 'out_of_scope' AND (reason IS NULL OR reason IN ({lost}))
+  FROM {parquet(work.placed.glob("*/*.parquet"))}
+  WHERE domain <> 'out_of_scope' AND (reason IS NULL OR reason IN ({literals(LOCATION_REASONS)}))
 ), strata AS (
   SELECT 'borough' AS split, CAST(borough AS VARCHAR) AS stratum, is_located, code_domain FROM rows
   UNION ALL

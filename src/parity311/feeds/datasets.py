@@ -13,6 +13,7 @@ from datetime import date
 from parity311.errors import unknown_name
 from parity311.feeds import formats as f
 from parity311.feeds.codes import known_domains, read_codes
+from parity311.records.sql import literal, literals
 
 NYC_PORTAL = "https://data.cityofnewyork.us"
 NYC_TERMS = "NYC Open Data, no restriction on use, provided as is (opendata.cityofnewyork.us)"
@@ -114,8 +115,7 @@ def plan_requests(domains: Sequence[str], since: date, until: date) -> list[Requ
         requests.append(Request(HPD_VIOLATIONS, HPD_VIOLATIONS.where(since, until)))
     codes = _codes("dob_categories", "code", asked)
     if codes:
-        listed = ", ".join(f"'{code}'" for code in codes)
-        only = f"complaint_category in ({listed})"
+        only = f"complaint_category in ({literals(codes)})"
         requests.append(Request(DOB, DOB.where(since, until, only)))
     if "boiler" in asked:
         requests.append(Request(BOILER, BOILER.where(since, until)))
@@ -134,8 +134,7 @@ def _request_types(domains: set[str]) -> str | None:
             wanted.setdefault(row["agency"], []).append(row["complaint_type"])
     parts = []
     for agency, types in sorted(wanted.items()):
-        listed = ", ".join("'" + kind.replace("'", "''") + "'" for kind in types)
-        parts.append(f"(agency = '{agency}' AND complaint_type in ({listed}))")
+        parts.append(f"(agency = {literal(agency)} AND complaint_type in ({literals(types)}))")
     return " OR ".join(parts) or None
 
 

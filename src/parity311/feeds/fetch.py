@@ -9,7 +9,6 @@ fetched again. The folder counts as fetched when ``fetched.json`` is there.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -31,8 +30,12 @@ from parity311.feeds.datasets import (
     Request,
     plan_requests,
 )
-from parity311.feeds.inputs import FETCHED, hash_file
+from parity311.feeds.inputs import FETCHED
 from parity311.feeds.soda import Answer, Incomplete, SodaClient
+from parity311.storage.aside import write_bytes_aside, write_text_aside, writing_aside
+from parity311.storage.disk import telling_disk_errors
+from parity311.storage.hashes import hash_file, is_seal_broken, seal
+from parity311.storage.locks import one_writer
 
 STATE = "state.json"
 PAGE_ROWS = 50_000
@@ -100,7 +103,7 @@ class Fetch:
             "query": self.options.query(),
             "datasets": {name: asdict(state) for name, state in self.datasets.items()},
         }
-        write_aside(self.folder / STATE, json.dumps(content, indent=1).encode())
+        write_text_aside(self.folder / STATE, json.dumps(seal(content), indent=1))
 
     def has_page(self, state: DatasetState, name: str) -> bool:
         """Whether a page is there as it was fetched."""
@@ -111,19 +114,9 @@ class Fetch:
     def keep_page(self, state: DatasetState, name: str, body: bytes, rows: int) -> None:
         """Write a verified page, then the state that knows it."""
         path = self.folder / name
-        write_aside(path, body)
+        write_bytes_aside(path, body)
         state.pages[name] = {"rows": rows, "sha256": hash_file(path)}
         self.save()
-
-
-def write_aside(path: Path, body: bytes) -> None:
-    """Write a file under another name and rename it, so that it is whole or not there."""
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("wb") as file:
-        file.write(body)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 def fetch_nyc(
@@ -147,17 +140,17 @@ def fetch_nyc(
             "import a table of your own."
         )
     requests = plan_requests(options.domains, options.since, datetime.now(UTC).date())
-    out.mkdir(parents=True, exist_ok=True)
-    for left_over in out.glob(".*.partial"):
-        left_over.unlink()
     client = client or SodaClient(options.portal, options.app_token)
-    with client:
-        work = Fetch(options, out, client, report or (lambda *_: None), _open_state(out, options))
-        for request in requests:
-            _fetch_dataset(work, request)
-    if options.with_census:
-        _fetch_census(work)
-    return _finish(work, requests)
+    with telling_disk_errors(out, FetchError), one_writer(out):
+        out.mkdir(parents=True, exist_ok=True)
+        state = _open_state(out, options)
+        with client:
+            work = Fetch(options, out, client, report or (lambda *_: None), state)
+            for request in requests:
+                _fetch_dataset(work, request)
+        if options.with_census:
+            _fetch_census(work)
+        return _finish(work, requests)
 
 
 def _open_state(folder: Path, options: FetchOptions) -> dict[str, DatasetState]:
@@ -170,15 +163,21 @@ def _open_state(folder: Path, options: FetchOptions) -> dict[str, DatasetState]:
             )
         return {}
     try:
-        content = json.loads(path.read_text())
+        content = json.loads(path.read_bytes())
+        query = content["query"]
+        if is_seal_broken(content):
+            raise ValueError("it was changed since it was written")
         found = {name: DatasetState(**state) for name, state in content["datasets"].items()}
-    except (ValueError, KeyError, TypeError) as error:
+        for name in [name for state in found.values() for name in state.pages]:
+            if Path(name).name != name:
+                raise ValueError(f"{name!r} is no page of it")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"{path} cannot be read ({error}); delete {folder} and fetch again."
+            f"{path} cannot be read ({error}); fetch into a new folder with --out."
         ) from error
-    if content["query"] != options.query():
+    if query != options.query():
         raise InputError(
-            f"{folder} holds the fetch of another query ({content['query']}); choose another "
+            f"{folder} holds the fetch of another query ({query}); choose another "
             "folder with --out, or repeat that query."
         )
     return found
@@ -265,10 +264,9 @@ def _fetch_whole(work: Fetch, request: Request, state: DatasetState) -> None:
     name = f"{request.dataset.name}.csv"
     if work.has_page(state, name):
         return
-    partial = work.folder / f".{name}.partial"
-    work.client.whole_file(request.dataset.id, partial, state.total)
     path = work.folder / name
-    partial.replace(path)
+    with writing_aside(path) as aside:
+        work.client.whole_file(request.dataset.id, aside, state.total)
     state.pages[name] = {"rows": state.total, "sha256": hash_file(path)}
     work.save()
     work.report(request.dataset.name, state.total, max(state.total, 1))
@@ -347,5 +345,5 @@ def _finish(work: Fetch, requests: Sequence[Request]) -> dict[str, Any]:
             }
         )
     content = {"query": work.options.query(), "datasets": entries}
-    write_aside(work.folder / FETCHED, json.dumps(content, indent=1).encode())
+    write_text_aside(work.folder / FETCHED, json.dumps(seal(content), indent=1))
     return content

@@ -9,18 +9,22 @@ are in none of these lists: they are never read.
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 
 from parity311.errors import RecordsError
+from parity311.feeds.packing import (
+    PLAIN,
+    Packing,
+    find_packing,
+    portal_columns,
+    read_head,
+)
 
 DELIMITERS = (",", ";", "\t", "|")
-HEAD_BYTES = 1 << 20
-"""How much of a file is read to recognise it."""
 
 
 @dataclass(frozen=True)
@@ -278,6 +282,14 @@ class Layout:
     is_json: bool = False
     wanted: tuple[str, ...] = ()
     """Columns to read, where the format is a city's own."""
+    packing: Packing = PLAIN
+    unpacked: Path | None = None
+    """Where its plain text lies, once it was unpacked."""
+
+    @property
+    def text_path(self) -> Path:
+        """The file that the readers read."""
+        return self.unpacked or self.path
 
 
 def recognise(path: Path, own_formats: Sequence[Format] = ()) -> Layout:
@@ -287,29 +299,93 @@ def recognise(path: Path, own_formats: Sequence[Format] = ()) -> Layout:
     """
     if not path.is_file():
         raise RecordsError(f"There is no file {path}; check the path.")
-    head = _read_head(path)
+    if path.stat().st_size == 0:
+        raise RecordsError(f"{path} is empty; download or export it again.")
+    packing = find_packing(path)
+    head = read_head(path, packing)
+    formats = own_formats or TABLE_FORMATS
     if not head.strip():
         raise RecordsError(f"{path} is empty; download or export it again.")
-    if head.lstrip()[:1] in "[{":
-        return _recognise_json(path, head, own_formats or TABLE_FORMATS)
-    return _recognise_csv(path, head, own_formats or TABLE_FORMATS)
+    if packing.has_portal_rows:
+        layout = _choose(path, portal_columns(path, packing), formats, delimiter=",")
+    elif head.lstrip()[:1] in "[{":
+        layout = _recognise_json(path, head, formats)
+    else:
+        layout = _recognise_csv(path, head, formats)
+    return replace(layout, packing=packing)
+
+
+LONGEST_HEADER = 100_000
+"""Characters of a first line that may be a header: real ones have a few thousand."""
+
+
+def split_header(head: str, delimiter: str) -> list[str]:
+    """The names in the first line of a file."""
+    return next(csv.reader([head.splitlines()[0]], delimiter=delimiter), [])
+
+
+def unique_names(header: Iterable[str]) -> list[str]:
+    """Names by which columns can be told apart: numbered where there is none, never twice."""
+    names: list[str] = []
+    for place, given in enumerate(header, 1):
+        name = given if given.strip() else f"column_{place}"
+        while name.lower() in (other.lower() for other in names):
+            name += "_"
+        names.append(name)
+    return names
+
+
+def check_first_line(path: Path, head: str) -> None:
+    """Refuse a first line that is no header: endless, or broken within a name."""
+    first = head.splitlines()[0]
+    if len(first) > LONGEST_HEADER:
+        raise RecordsError(
+            f"{path} has a first line of more than {LONGEST_HEADER:,} characters, which is no "
+            "header; give a CSV or JSON export."
+        )
+    if first.count('"') % 2:
+        raise RecordsError(
+            f"{path} has a line break or a lone quotation mark in a column name; rename that "
+            "column in the first line."
+        )
 
 
 def _recognise_csv(path: Path, head: str, formats: Sequence[Format]) -> Layout:
-    first = head.splitlines()[0]
-    best: tuple[int, Layout] | None = None
-    for delimiter in DELIMITERS:
-        header = next(csv.reader([first], delimiter=delimiter), [])
-        for known in formats:
-            columns = known.match(header)
-            if all(name in columns for name in known.required):
-                wanted = known.columns if known not in TABLE_FORMATS else ()
-                layout = Layout(known.kind, path, columns, tuple(header), delimiter, wanted=wanted)
-                if best is None or len(columns) > best[0]:
-                    best = (len(columns), layout)
-    if best is None:
-        raise _unknown_header(path, next(csv.reader([first]), []), formats)
-    return best[1]
+    check_first_line(path, head)
+    found = [
+        layout
+        for delimiter in DELIMITERS
+        if (layout := _match(path, split_header(head, delimiter), formats, delimiter)) is not None
+    ]
+    if not found:
+        # The separator that gives most columns is the file's.
+        headers = [split_header(head, delimiter) for delimiter in DELIMITERS]
+        raise _unknown_header(path, max(headers, key=len), formats)
+    return max(found, key=lambda layout: len(layout.columns))
+
+
+def _match(
+    path: Path, header: list[str], formats: Sequence[Format], delimiter: str, is_json: bool = False
+) -> Layout | None:
+    """The format whose required columns are all there, the one with most columns; or none."""
+    best: Layout | None = None
+    for known in formats:
+        columns = known.match(header)
+        if all(name in columns for name in known.required) and (
+            best is None or len(columns) > len(best.columns)
+        ):
+            wanted = known.columns if known not in TABLE_FORMATS else ()
+            best = Layout(known.kind, path, columns, tuple(header), delimiter, is_json, wanted)
+    return best
+
+
+def _choose(
+    path: Path, header: list[str], formats: Sequence[Format], delimiter: str, is_json: bool = False
+) -> Layout:
+    found = _match(path, header, formats, delimiter, is_json)
+    if found is None:
+        raise _unknown_header(path, header, formats)
+    return found
 
 
 def _recognise_json(path: Path, head: str, formats: Sequence[Format]) -> Layout:
@@ -326,17 +402,7 @@ def _recognise_json(path: Path, head: str, formats: Sequence[Format]) -> Layout:
         return Layout("metadata", path, {}, is_json=True)
     if names and names[0] == "NAME":
         return Layout("acs_answer", path, {}, tuple(names), is_json=True)
-    best: tuple[int, Layout] | None = None
-    for known in formats:
-        columns = known.match(names)
-        if all(name in columns for name in known.required):
-            wanted = known.columns if known not in TABLE_FORMATS else ()
-            layout = Layout(known.kind, path, columns, tuple(names), is_json=True, wanted=wanted)
-            if best is None or len(columns) > best[0]:
-                best = (len(columns), layout)
-    if best is None:
-        raise _unknown_header(path, names, formats)
-    return best[1]
+    return _choose(path, names, formats, ",", is_json=True)
 
 
 def _json_names(path: Path, head: str) -> list[str]:
@@ -345,7 +411,12 @@ def _json_names(path: Path, head: str) -> list[str]:
     names: dict[str, None] = {}
     at = head.find("[") + 1
     if head.lstrip().startswith("[["):
-        return [str(name) for name in decoder.raw_decode(head, at)[0]]
+        try:
+            return [str(name) for name in decoder.raw_decode(head, at)[0]]
+        except (ValueError, RecursionError) as error:
+            raise RecordsError(
+                f"{path} starts like an answer of the Census and cannot be read; fetch it again."
+            ) from error
     if head.lstrip().startswith("{"):
         at = 0
     while True:
@@ -353,7 +424,7 @@ def _json_names(path: Path, head: str) -> list[str]:
             at += 1
         try:
             row, at = decoder.raw_decode(head, at)
-        except ValueError:
+        except (ValueError, RecursionError):
             break
         if not isinstance(row, dict):
             break
@@ -366,31 +437,37 @@ def _json_names(path: Path, head: str) -> list[str]:
 
 
 def _unknown_header(path: Path, header: list[str], formats: Sequence[Format]) -> RecordsError:
-    """Name the kind it comes closest to and what that one lacks."""
-    matches = {known.kind: known.match(header) for known in formats}
-    nearest = max(formats, key=lambda known: len(matches[known.kind]) / len(known.columns))
-    found = matches[nearest.kind]
-    shown = ", ".join(header[:8]) + (" …" if len(header) > 8 else "")
-    if len(found) < 2:
+    """Name the kind it comes closest to and what that one lacks.
+
+    A file is close to a kind if it has half of what that must have: coordinates alone make no tax
+    lots of another city's complaints. With a map there is one kind of complaints to be close to.
+    """
+    shown = ", ".join(unique_names(header)[:8]) + (" …" if len(header) > 8 else "")
+    nearest, found = None, {}
+    for known in formats:
+        columns = known.match(header)
+        required = sum(name in columns for name in known.required)
+        is_close = 2 * required >= len(known.required) or known.by_alias_only
+        if is_close and len(columns) >= 2 and len(columns) > len(found):
+            nearest, found = known, columns
+    if nearest is None:
         kinds = ", ".join(known.title for known in formats)
         return RecordsError(
             f"{path} is none of the files that can be imported ({kinds}); its header is: {shown}. "
             "Describe its columns in a TOML file and pass it with --map."
         )
     missing = next(name for name in nearest.required if name not in found)
+    if nearest.by_alias_only:
+        given = next(alias for alias, name in nearest.aliases.items() if name == missing)
+        near = get_close_matches(given, header, n=1, cutoff=0.5)
+        hint = f" Perhaps {near[0]!r} is it." if near else ""
+        return RecordsError(
+            f"{path} looks like {nearest.title} but has no column {given!r}, which the map gives "
+            f"as {missing}; its header is: {shown}.{hint} Correct the map, or export the column."
+        )
     near = get_close_matches(missing, header, n=1, cutoff=0.5)
     hint = f" Perhaps {near[0]!r} is it: rename it, or map it with --map." if near else ""
     return RecordsError(
         f"{path} looks like {nearest.title} but has no column {missing!r}; its header is: {shown}."
         f"{hint or ' Export it again with all columns, or map it with --map.'}"
     )
-
-
-def _read_head(path: Path) -> str:
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rb") as file:
-            data = file.read(HEAD_BYTES)
-    except (OSError, EOFError) as error:
-        raise RecordsError(f"{path} cannot be read ({error}); download it again.") from error
-    return data.decode("utf-8-sig", errors="replace")

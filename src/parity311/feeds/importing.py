@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import duckdb
 import pyarrow as pa
@@ -22,12 +22,19 @@ from parity311.feeds.citymap import CityMap
 from parity311.feeds.classify import count_unknown_outcomes, make_outcome_map, make_type_map
 from parity311.feeds.codes import known_domains, load_codes, make_mapped_codes
 from parity311.feeds.coverage import measure_coverage
+from parity311.feeds.dates import DATE_COLUMNS, DateReading, read_dates
 from parity311.feeds.inputs import InputGroup, collect_inputs
 from parity311.feeds.matching import find_repeats, match_sources
-from parity311.feeds.parsing import quoted
+from parity311.feeds.parsing import TIME_ZONE
 from parity311.feeds.places import fill_tracts, locate_rows, read_places, read_tracts
 from parity311.feeds.reference import import_references
-from parity311.feeds.staging import rows_of, stage_query, write_stage
+from parity311.feeds.staging import (
+    cannot_read,
+    rows_of,
+    stage_query,
+    take_unreadable,
+    write_stage,
+)
 from parity311.feeds.violations import import_violations
 from parity311.feeds.work import (
     COMPLAINT_KINDS,
@@ -35,11 +42,12 @@ from parity311.feeds.work import (
     ImportOptions,
     ImportWork,
     Report,
-    connect,
+    open_work,
 )
 from parity311.feeds.write import copy_sorted, write_buildings, write_domain
 from parity311.records.schema import TABLES
-from parity311.records.store import table_path, write_manifest, write_table, writing_folder
+from parity311.records.sql import files, literal, parquet
+from parity311.records.store import table_path, write_manifest, write_table, writing_records
 from parity311.records.validate import validate_file
 
 __all__ = ["ImportOptions", "import_records"]
@@ -64,10 +72,12 @@ def import_records(
             raise unknown_name("domain", domain, known_domains())
     groups = collect_inputs(paths, city_map)
     _check_inputs(groups)
-    with writing_folder(out, overwrite=options.overwrite) as aside:
-        connection = connect(aside / ".stage", options)
-        work = ImportWork(connection, groups, aside, options, report or _no_report, city_map)
+    with writing_records(out, "import", overwrite=options.overwrite) as aside:
+        connection = open_work(aside / ".stage", options)
+        work = ImportWork(connection, groups, aside, options, report or _no_report, city_map, out)
         try:
+            for number, group in enumerate(groups):
+                group.unpack(work.stage / "unpacked" / str(number))
             details = _import(work)
         except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
             raise _cannot_import(error) from error
@@ -153,32 +163,57 @@ def _import(work: ImportWork) -> dict[str, Any]:
 
 def _stage_all(work: ImportWork) -> None:
     """Stage every complaint file and make the view ``staged`` over all of them."""
-    parts = []
+    parts: list[LiteralString] = []
     groups = work.complaint_groups
     for number, group in enumerate(groups):
         work.report("reading", number, len(groups))
         path = work.stage / f"rows-{number}.parquet"
         if work.city_map is not None and group.kind == "mapped":
-            query = work.city_map.stage_query(rows_of(group.layouts))
+            _note_absent_columns(work, group)
+            query = work.city_map.stage_query(group.layouts, _read_dates(work, group).timestamp)
         else:
-            query = stage_query(group.layouts)
+            query = stage_query(group.layouts, _read_dates(work, group).timestamp)
         first = group.layouts[0].path
         work.unreadable[group.name] = write_stage(work.connection, query, path, first)
         parts.append(
-            f"SELECT * EXCLUDE (file_row_number), {quoted(group.kind)} AS source, "
-            f"{number} AS file, file_row_number + 1 AS row "
-            f"FROM read_parquet({quoted(str(path))}, file_row_number = true)"
+            f"SELECT * EXCLUDE (file_row_number), {literal(group.kind)} AS source, "
+            f"{literal(number)} AS file, file_row_number + 1 AS row "
+            f"FROM read_parquet({files([path])}, file_row_number = true, hive_partitioning = false)"
         )
     work.report("reading", len(groups), len(groups))
     work.connection.execute(f"CREATE TEMP VIEW staged AS {' UNION ALL '.join(parts)}")
 
 
+def _note_absent_columns(work: ImportWork, group: InputGroup) -> None:
+    """Say which columns of the map the file does not have, so that a slip of the pen shows."""
+    assert work.city_map is not None
+    said = work.notes.setdefault("columns", [])
+    for field, column in work.city_map.absent_columns(group.layouts[0]).items():
+        note = f"has no column {column!r}, which the map gives as {field}; it is taken as empty"
+        said.append({"file": group.name, "note": note})
+
+
+def _read_dates(work: ImportWork, group: InputGroup) -> DateReading:
+    """How the dates of a file are read; what is to be said about it goes into the notes."""
+    zone = work.city_map.time_zone if work.city_map is not None else TIME_ZONE
+    if group.kind == "mapped" and work.city_map is not None and work.city_map.date_format:
+        return DateReading(zone=zone)
+    try:
+        columns, rows = DATE_COLUMNS[group.kind], rows_of(group.layouts)
+        found = read_dates(work.connection, group.name, columns, rows, zone)
+    except duckdb.InvalidInputException as error:
+        raise cannot_read(group.layouts[0].path, error) from error
+    take_unreadable(work.connection)
+    said = work.notes.setdefault("dates", [])
+    said += [{"file": group.name, "note": note} for note in found.notes]
+    return found
+
+
 def _account(work: ImportWork) -> dict[str, dict[str, Any]]:
     """Rows of every complaint file: in, kept by domain, out of scope, quarantined by reason."""
-    files = quoted(str(work.placed / "*" / "*.parquet"))
     rows = work.connection.execute(f"""
 SELECT file, CAST(domain AS VARCHAR), reason, count(*)
-FROM read_parquet({files}, hive_partitioning = true) GROUP BY ALL ORDER BY ALL""").fetchall()
+FROM {parquet(work.placed.glob("*/*.parquet"))} GROUP BY ALL ORDER BY ALL""").fetchall()
     account: dict[str, dict[str, Any]] = {}
     for number, group in enumerate(work.complaint_groups):
         entry: dict[str, Any] = {
@@ -211,10 +246,7 @@ def _write_tables(work: ImportWork, tracts: pa.Table) -> dict[str, dict[str, int
     )
     _write_quarantine(work)
     if not names:
-        raise RecordsError(
-            "Not one row could be kept; the reasons are "
-            f"{_reasons(work)}. Nothing was written; correct the files and import again."
-        )
+        raise _nothing_kept(work)
     counts = {}
     for number, domain in enumerate(names):
         work.report("writing", number, len(names))
@@ -235,18 +267,69 @@ def _write_tables(work: ImportWork, tracts: pa.Table) -> dict[str, dict[str, int
     return counts
 
 
-def _reasons(work: ImportWork) -> str:
-    rows = work.connection.execute(
-        f"SELECT reason, count(*) FROM {_quarantined(work)} GROUP BY 1 ORDER BY 2 DESC"
+def _nothing_kept(work: ImportWork) -> RecordsError:
+    """Why no row could be kept, what would help, and where the rows can be looked at."""
+    reasons = work.connection.execute(
+        f"SELECT reason, count(*), min(received_text) FROM {_quarantined(work)} "
+        "GROUP BY 1 ORDER BY 2 DESC, 1"
     ).fetchall()
-    return ", ".join(f"{reason} ({n})" for reason, n in rows) or "no row in any asked-for domain"
+    listed = [
+        f"{reason} ({n:,}{f', like {sample!r}' if sample else ''})" for reason, n, sample in reasons
+    ]
+    beside = sum(row["rows"] for row in _out_of_scope(work))
+    if beside:
+        listed.append(f"of no domain asked for ({beside:,})")
+    first = reasons[0][0] if reasons else ""
+    kept = _keep_quarantine(work)
+    look = f" The rows lie in {kept} to look at." if kept else ""
+    return RecordsError(
+        f"Not one row could be kept; the reasons are {', '.join(listed) or 'that there is no row'}."
+        f"{look} {_advice(first, work)}"
+    )
 
 
-def _quarantined(work: ImportWork) -> str:
-    pattern = work.placed / f"domain={judge.QUARANTINE}" / "*.parquet"
-    if not any(pattern.parent.glob("*.parquet")):
-        return "(SELECT 'none' AS reason WHERE false)"
-    return f"read_parquet({quoted(str(pattern))})"
+def _advice(reason: str, work: ImportWork) -> str:
+    """What to do about the reason that most rows were set aside for."""
+    if reason in judge.LOCATION_REASONS and work.city_map is not None:
+        return "Check that the map's longitude and latitude are degrees, and not exchanged."
+    if reason in judge.LOCATION_REASONS:
+        return (
+            "Rows with a building or lot number only are located by tax lots (PLUTO) and building "
+            "footprints: give those files too (`parity311 fetch nyc` brings them), or keep the "
+            "rows by borough with --keep-unlocated."
+        )
+    if reason == "received date unreadable":
+        return (
+            "ISO and US dates are read; describe another format in a map (date_format) and pass "
+            "it with --map."
+        )
+    if reason == "unknown code":
+        return "Add the categories to the map." if work.city_map else "Is the file the city's own?"
+    return "Correct the files, or ask for other domains or dates, and import again."
+
+
+def _keep_quarantine(work: ImportWork) -> Path | None:
+    """Copy what was set aside to a folder of its own beside the one that was not written."""
+    made = work.aside / "quarantine"
+    if work.out is None or not made.is_dir():
+        return None
+    for number in range(1, 1000):
+        place = work.out.with_name(f"{work.out.name}-quarantine{'' if number == 1 else -number}")
+        try:
+            place.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        for path in made.iterdir():
+            shutil.copy(path, place)
+        return place
+    return None
+
+
+def _quarantined(work: ImportWork) -> LiteralString:
+    paths = list((work.placed / f"domain={judge.QUARANTINE}").glob("*.parquet"))
+    if not paths:
+        return "(SELECT 'none' AS reason, '' AS received_text WHERE false)"
+    return parquet(paths)
 
 
 def _write_quarantine(work: ImportWork) -> None:
@@ -254,14 +337,14 @@ def _write_quarantine(work: ImportWork) -> None:
     if not (work.placed / f"domain={judge.QUARANTINE}").is_dir():
         return
     names = " ".join(
-        f"WHEN {number} THEN {quoted(group.name)}"
+        f"WHEN {literal(number)} THEN {literal(group.name)}"
         for number, group in enumerate(work.complaint_groups)
     )
     for source in work.sources:
         query = f"""
 SELECT CASE file {names} END AS file, row, key, reason, code_domain AS domain, kind AS code,
   received_text, received_at, borough, zip, longitude, latitude, bbl, bin
-FROM {_quarantined(work)} WHERE source = {quoted(source)} ORDER BY file, row"""
+FROM {_quarantined(work)} WHERE source = {literal(source)} ORDER BY file, row"""
         n = work.connection.execute(f"SELECT count(*) FROM ({query})").fetchall()[0][0]
         if n:
             copy_sorted(work.connection, query, work.aside / "quarantine" / f"{source}.parquet")
@@ -273,10 +356,10 @@ def _describe(
     domains: dict[str, dict[str, int]],
     account: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    complaints = quoted(str(work.aside / "complaints" / "*.parquet"))
+    complaints = parquet((work.aside / "complaints").glob("*.parquet"))
     first, last = work.connection.execute(
         "SELECT CAST(min(received_at) AS DATE), CAST(max(received_at) AS DATE) + 1 "
-        f"FROM read_parquet({complaints}, union_by_name = true)"
+        f"FROM {complaints}"
     ).fetchall()[0]
     for name, lost in work.unreadable.items():
         if name in account and lost:
@@ -289,7 +372,7 @@ def _describe(
         "sources": sources,
         "domains": domains,
         "coverage": measure_coverage(work, tracts),
-        "notes": work.notes | _repairs(work),
+        "notes": work.notes | _repairs(work) | _closed_at_once(work),
         "out_of_scope": _out_of_scope(work),
     }
 
@@ -301,7 +384,7 @@ def _out_of_scope(work: ImportWork) -> list[dict[str, Any]]:
         return []
     rows = work.connection.execute(f"""
 SELECT source, coalesce(code_domain, 'no domain'), count(*)
-FROM read_parquet({quoted(str(folder / "*.parquet"))}) GROUP BY ALL ORDER BY ALL""").fetchall()
+FROM {parquet(folder.glob("*.parquet"))} GROUP BY ALL ORDER BY ALL""").fetchall()
     return [{"source": source, "domain": domain, "rows": n} for source, domain, n in rows]
 
 
@@ -322,3 +405,14 @@ FROM staged WHERE type_key IS NOT NULL""").fetchall()[0]
         "received in the hour that clocks skip",
     )
     return {"repairs": {name: int(n) for name, n in zip(names, rows, strict=True)}}
+
+
+def _closed_at_once(work: ImportWork) -> dict[str, list[dict[str, Any]]]:
+    """Files with closings at the very moment the complaint was received: no closing times."""
+    rows = work.connection.execute("""
+SELECT file, count(closed_at), count(*) FILTER (WHERE closed_at = received_at
+  AND received_at <> CAST(received_at AS DATE)) AS at_once
+FROM staged WHERE type_key IS NOT NULL GROUP BY file HAVING at_once > 0 ORDER BY file""").fetchall()
+    names = [group.name for group in work.complaint_groups]
+    found = [{"file": names[file], "closed": n, "at_once": once} for file, n, once in rows]
+    return {"closed at the moment of receipt": found}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,8 @@ from typing import Any
 from parity311.errors import InputError, RecordsError
 from parity311.feeds.citymap import CityMap
 from parity311.feeds.formats import Format, Layout, recognise
+from parity311.feeds.packing import unpack
+from parity311.storage.hashes import hash_file, is_seal_broken
 
 FETCHED = "fetched.json"
 """Beside fetched files: where each came from, when, under which terms, with its hash."""
@@ -29,6 +30,18 @@ class InputGroup:
     provenance: dict[str, Any] = field(default_factory=dict)
     hashes: dict[str, str] = field(default_factory=dict)
     """File name -> SHA-256, where it was already computed."""
+
+    def unpack(self, folder: Path) -> None:
+        """Write the files that the readers cannot take as they are into a folder, as plain text."""
+        self.layouts = [
+            layout
+            if layout.packing.is_plain
+            else replace(
+                layout,
+                unpacked=unpack(layout.path, layout.packing, folder / f"{number}-{self.kind}.txt"),
+            )
+            for number, layout in enumerate(self.layouts)
+        ]
 
     def describe(self) -> dict[str, Any]:
         """Provenance for the manifest: source, terms, time, and the hash of every file."""
@@ -47,12 +60,6 @@ class InputGroup:
 
 def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def hash_file(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def collect_inputs(paths: Sequence[Path], city_map: CityMap | None = None) -> list[InputGroup]:
@@ -76,6 +83,24 @@ def collect_inputs(paths: Sequence[Path], city_map: CityMap | None = None) -> li
     return groups
 
 
+def _read_index(path: Path) -> dict[str, Any]:
+    """What a fetch wrote last; it must be as it was written."""
+    try:
+        fetched = json.loads(path.read_bytes())
+        fetched["query"]["since"]
+        for entry in fetched["datasets"]:
+            [entry[name] for name in ("name", "source", "terms", "retrieved_at", "server_rows")]
+            [(page["rows"], page["sha256"]) for page in entry["files"].values()]
+        if not is_seal_broken(fetched):
+            return fetched
+        reason = "it was changed since it was written"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = f"{type(error).__name__}: {error}"
+    raise RecordsError(
+        f"{path} cannot be read ({reason}); run the same `parity311 fetch` command again."
+    )
+
+
 def _from_folder(folder: Path, formats: Sequence[Format]) -> list[InputGroup]:
     index = folder / FETCHED
     if not index.is_file():
@@ -87,12 +112,17 @@ def _from_folder(folder: Path, formats: Sequence[Format]) -> list[InputGroup]:
         files = sorted(path for path in folder.iterdir() if path.is_file())
         layouts = [recognise(path, formats) for path in files if not path.name.startswith(".")]
         return [InputGroup(layout.path.name, layout.kind, [layout]) for layout in layouts]
-    fetched = json.loads(index.read_text())
+    fetched = _read_index(index)
     groups = []
     for entry in fetched["datasets"]:
         layouts = []
         for name, recorded in entry["files"].items():
             path = folder / name
+            if Path(name).name != name:
+                raise RecordsError(
+                    f"{index} names {name!r}, which is no file of that folder; run the same "
+                    "`parity311 fetch` command again."
+                )
             if not path.is_file() or hash_file(path) != recorded["sha256"]:
                 raise RecordsError(
                     f"{path} is missing or was changed since it was fetched; run the same "

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
-
-import duckdb
+from typing import LiteralString
 
 from parity311.feeds.locate import rounded
-from parity311.feeds.parsing import COUNTIES, EARLIEST, quoted
+from parity311.feeds.parsing import COUNTIES, EARLIEST
+from parity311.records.sql import Connection, identifier, literal, literals
 
 OUT_OF_SCOPE = "out_of_scope"
 QUARANTINE = "quarantine"
@@ -48,7 +48,7 @@ def judged_query(
     since: date | None,
     until: date,
     matched: bool,
-) -> str:
+) -> LiteralString:
     """SQL of every staged row with its verdict.
 
     ``matched`` says whether rows take something from another source; without, those joins are
@@ -60,8 +60,8 @@ SELECT *, CASE
     WHEN type_key IS NULL THEN NULL
     WHEN key IS NULL THEN 'no key'
     WHEN received_at IS NULL THEN 'received date unreadable'
-    WHEN received_at < TIMESTAMP '{EARLIEST}' THEN 'received date before any record'
-    WHEN received_at >= TIMESTAMP '{until}' THEN 'received in the future'
+    WHEN received_at < TIMESTAMP {literal(EARLIEST)} THEN 'received date before any record'
+    WHEN received_at >= TIMESTAMP {literal(until)} THEN 'received in the future'
     WHEN domain IS NULL THEN 'unknown code'
     WHEN is_out_of_scope THEN NULL
     WHEN is_loser THEN 'repeated key'
@@ -73,15 +73,16 @@ SELECT *, CASE
 FROM located"""
 
 
-def _coded_rows(domains: Sequence[str] | None, since: date | None, matched: bool) -> str:
+def _coded_rows(domains: Sequence[str] | None, since: date | None, matched: bool) -> LiteralString:
     """SQL: staged rows with what their codes mean, and what another source knows about them."""
-    scope = ""
+    scope: LiteralString = ""
     if domains:
-        scope += f" OR m.domain NOT IN ({', '.join(quoted(domain) for domain in domains)})"
+        scope += f" OR m.domain NOT IN ({literals(domains)})"
     if since is not None:
-        scope += f" OR s.received_at < TIMESTAMP '{since}'"
+        scope += f" OR s.received_at < TIMESTAMP {literal(since)}"
     taken = ("received_at", "channel", "longitude", "latitude", "bbl")
-    also = {name: f"e.{name}" if matched else "NULL" for name in taken}
+    also: dict[str, LiteralString]
+    also = {name: f"e.{identifier(name)}" if matched else "NULL" for name in taken}
     join = "LEFT JOIN enrichment e ON e.source = s.source AND e.key = s.key" if matched else ""
     superseded = "s.source = 'sr311' AND s.key IN (FROM superseded)" if matched else "false"
     return f"""
@@ -103,9 +104,11 @@ def _coded_rows(domains: Sequence[str] | None, since: date | None, matched: bool
   {join}"""
 
 
-def _located_rows(keep_unlocated: bool) -> str:
+def _located_rows(keep_unlocated: bool) -> LiteralString:
     """SQL: coded rows with their tract and how it was found."""
-    counties = " ".join(f"WHEN {digit} THEN '{code}'" for digit, code in COUNTIES.items())
+    counties = " ".join(
+        f"WHEN {literal(digit)} THEN {literal(code)}" for digit, code in COUNTIES.items()
+    )
     borough = f"'36' || (CASE r.borough {counties} END) || '000000'" if keep_unlocated else "NULL"
     return f"""
   SELECT r.*, coalesce(pt.tract, lot.tract, house.tract, street.tract, block.tract, {borough})
@@ -123,7 +126,7 @@ def _located_rows(keep_unlocated: bool) -> str:
   LEFT JOIN block_places block ON block.id = r.bbl // 10000"""
 
 
-def outcome_columns() -> str:
+def outcome_columns() -> LiteralString:
     """SQL: outcome columns of a judged row ``j`` joined with its outcome ``o``.
 
     A closing before the complaint is no closing, except a closing date of the same day without a
@@ -146,17 +149,19 @@ def outcome_columns() -> str:
         ELSE 'other' END
     WHEN coalesce(j.is_closed, j.closed_at IS NOT NULL) THEN 'other' ELSE 'pending' END)
     AS disposition_class,
-  coalesce(j.is_duplicate, o.disposition_class = 'duplicate') AS is_marked_duplicate"""
+  CASE WHEN j.source = 'mapped' THEN j.is_duplicate
+    ELSE coalesce(j.is_duplicate, o.disposition_class = 'duplicate') END AS is_marked_duplicate"""
 
 
-def write_judged(connection: duckdb.DuckDBPyConnection, query: str, folder: Path) -> None:
+def write_judged(connection: Connection, query: LiteralString, folder: Path) -> None:
     """Write judged rows into one folder a domain, quarantine and out of scope apart."""
-    columns = ", ".join(f"j.{name}" for name in KEPT_COLUMNS.split(", "))
+    columns = ", ".join(f"j.{identifier(name)}" for name in KEPT_COLUMNS.split(", "))
     connection.execute(f"""
 COPY (
   SELECT {columns}, {outcome_columns()}, j.domain AS code_domain,
-    CASE WHEN j.reason IS NOT NULL THEN '{QUARANTINE}' WHEN j.is_out_of_scope
-      THEN '{OUT_OF_SCOPE}' ELSE j.domain END AS domain
+    CASE WHEN j.reason IS NOT NULL THEN {literal(QUARANTINE)} WHEN j.is_out_of_scope
+      THEN {literal(OUT_OF_SCOPE)} ELSE j.domain END AS domain
   FROM ({query}) j
   LEFT JOIN outcome_map o ON o.source = j.source AND o.outcome_key = j.outcome_key
-) TO {quoted(str(folder))} (FORMAT parquet, PARTITION_BY (domain), COMPRESSION snappy)""")
+) TO {literal(folder)} (FORMAT parquet, PARTITION_BY (domain),
+  WRITE_PARTITION_COLUMNS true, COMPRESSION snappy)""")

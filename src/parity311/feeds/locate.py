@@ -8,11 +8,13 @@ from other rows that have coordinates. How each row was located is kept with it.
 
 from __future__ import annotations
 
-import duckdb
+from typing import LiteralString
+
 import pyarrow as pa
 
 from parity311.feeds.boundaries import Boundaries
 from parity311.feeds.parsing import COUNTIES
+from parity311.records.sql import Connection, literal
 
 METHODS = ("coordinates", "nearest", "lot", "building", "address", "block", "borough")
 """``borough``: kept without a tract, only where that was asked for."""
@@ -21,13 +23,13 @@ COORDINATE_DIGITS = 6
 POINTS_AT_A_TIME = 1_000_000
 
 
-def rounded(column: str) -> str:
+def rounded(column: LiteralString) -> LiteralString:
     """SQL: a coordinate as it is compared."""
-    return f"round({column}, {COORDINATE_DIGITS})"
+    return f"round({column}, {literal(COORDINATE_DIGITS)})"
 
 
 def place_points(
-    connection: duckdb.DuckDBPyConnection, boundaries: Boundaries, points_query: str
+    connection: Connection, boundaries: Boundaries, points_query: LiteralString
 ) -> None:
     """Table point_tract: distinct (longitude, latitude) -> tract (null: none), is_nearest.
 
@@ -43,7 +45,8 @@ FROM ({points_query}) WHERE longitude IS NOT NULL AND latitude IS NOT NULL""")
     names = pa.array(boundaries.ids.tolist(), pa.string())
     for start in range(0, n, POINTS_AT_A_TIME):
         batch = connection.sql(
-            f"SELECT * FROM points LIMIT {POINTS_AT_A_TIME} OFFSET {start}"
+            "SELECT * FROM points LIMIT $n OFFSET $start",
+            params={"n": POINTS_AT_A_TIME, "start": start},
         ).to_arrow_table()
         longitude, latitude = (
             batch[name].to_numpy(zero_copy_only=False) for name in ("longitude", "latitude")
@@ -63,7 +66,7 @@ FROM ({points_query}) WHERE longitude IS NOT NULL AND latitude IS NOT NULL""")
     connection.execute("DROP TABLE points")
 
 
-def find_places(connection: duckdb.DuckDBPyConnection) -> None:
+def find_places(connection: Connection) -> None:
     """Tables lot_places, building_places, address_places, block_places: id -> tract.
 
     Only for the ids that rows without a usable point carry. The view ``known_places`` gives what
@@ -83,11 +86,12 @@ CREATE OR REPLACE TEMP TABLE wanting AS
 SELECT DISTINCT coalesce(s.bbl, e.bbl, l.bbl) AS bbl, s.bin, s.address
 {joined.replace("WHERE", "LEFT JOIN building_lots l ON l.bin = s.bin WHERE")} AND t.tract IS NULL
 """)
-    for table, column in (
+    chosen: tuple[tuple[LiteralString, LiteralString], ...] = (
         ("lot_places", "bbl"),
         ("building_places", "bin"),
         ("address_places", "address"),
-    ):
+    )
+    for table, column in chosen:
         connection.execute(f"""
 CREATE OR REPLACE TABLE {table} AS
 SELECT DISTINCT ON (id) id, tract FROM (
@@ -102,10 +106,12 @@ GROUP BY id HAVING count(DISTINCT tract) = 1;
 DROP TABLE wanting""")
 
 
-def lot_tract(column: str) -> str:
+def lot_tract(column: LiteralString) -> LiteralString:
     """SQL: the GEOID of PLUTO's borough digit and six-digit tract (``bct2020``)."""
     digits = f"CAST(CAST(TRY_CAST({column} AS DOUBLE) AS BIGINT) AS VARCHAR)"
-    counties = " ".join(f"WHEN '{digit}' THEN '{code}'" for digit, code in COUNTIES.items())
+    counties = " ".join(
+        f"WHEN {literal(str(digit))} THEN {literal(code)}" for digit, code in COUNTIES.items()
+    )
     return (
         f"CASE WHEN regexp_full_match({digits}, '[1-5][0-9]{{6}}') "
         f"THEN '36' || (CASE {digits}[1] {counties} END) || substr({digits}, 2) END"

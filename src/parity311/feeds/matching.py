@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import duckdb
+from parity311.records.sql import Connection, literal
 
 
-def find_repeats(connection: duckdb.DuckDBPyConnection) -> None:
+def find_repeats(connection: Connection) -> None:
     """Table losers: rows whose key another row has too; the located, then the latest one stays."""
     connection.execute("""
 CREATE OR REPLACE TEMP TABLE repeated AS
@@ -21,7 +21,7 @@ SELECT file, row FROM (
 ) WHERE place > 1""")
 
 
-def match_sources(connection: duckdb.DuckDBPyConnection, sources: Sequence[str]) -> dict[str, int]:
+def match_sources(connection: Connection, sources: Sequence[str]) -> dict[str, int]:
     """Tables superseded and enrichment: what two sources say about one complaint.
 
     A 311 request is the same as the HPD problem that names it, and as the DOB complaint of the same
@@ -50,7 +50,7 @@ ORDER BY e.source, e.key, s.longitude IS NULL, s.file, s.row""")
     return counts | {f"311 requests matched to {source}": int(n) for source, n in found}
 
 
-def _match_by_address(connection: duckdb.DuckDBPyConnection) -> int:
+def _match_by_address(connection: Connection) -> int:
     """Pair DOB complaints with 311 requests of the same address: same day, then a day apart.
 
     Several on one address and day are paired in order of their numbers; how many is returned.
@@ -72,7 +72,7 @@ WITH free AS (
 )
 SELECT 'dob', d.key, r.key FROM numbered d JOIN numbered r
 ON d.source = 'dob' AND r.source = 'sr311' AND d.address = r.address AND d.place = r.place
-AND d.day = r.day + {shift}""")
+AND d.day = r.day + {literal(shift)}""")
     ambiguous = connection.execute("""
 SELECT coalesce(sum(n), 0) FROM (SELECT count(*) AS n FROM sides WHERE source = 'dob'
 GROUP BY address, day HAVING count(*) > 1)""").fetchall()

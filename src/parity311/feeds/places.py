@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import LiteralString
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,6 +14,7 @@ from parity311.feeds.staging import rows_of, take_unreadable
 from parity311.feeds.tracts import BOROUGH_NAMES, build_tracts, read_tract_figures
 from parity311.feeds.work import FIGURE_KINDS, PLACE_KINDS, ImportWork
 from parity311.records.schema import TABLES
+from parity311.records.sql import parquet
 
 
 def read_tracts(work: ImportWork) -> tuple[Boundaries, pa.Table]:
@@ -19,7 +22,7 @@ def read_tracts(work: ImportWork) -> tuple[Boundaries, pa.Table]:
     kind = next(kind for kind in FIGURE_KINDS if work.of_kind(kind))
     layouts = [layout for group in work.of_kind(kind) for layout in group.layouts]
     boundaries = read_boundaries(
-        work.of_kind("boundaries")[0].layouts[0].path,
+        work.of_kind("boundaries")[0].layouts[0].text_path,
         work.city_map.boundary_id if work.city_map else None,
     )
     districts = work.of_kind("districts")
@@ -28,7 +31,9 @@ def read_tracts(work: ImportWork) -> tuple[Boundaries, pa.Table]:
     else:
         figures = read_tract_figures(layouts)
     tracts = build_tracts(
-        figures, boundaries, read_boundaries(districts[0].layouts[0].path) if districts else None
+        figures,
+        boundaries,
+        read_boundaries(districts[0].layouts[0].text_path) if districts else None,
     )
     work.notes["tracts"] = dict(figures.notes)
     return boundaries.only(set(figures.geoid)), tracts
@@ -69,7 +74,7 @@ SELECT bin, mode(bbl ORDER BY bbl) AS bbl FROM building_lots
 WHERE bin IS NOT NULL AND bbl IS NOT NULL GROUP BY bin""")
 
 
-def known_places_query(kind: str, rows: str) -> str:
+def known_places_query(kind: str, rows: LiteralString) -> LiteralString:
     """SQL: bbl, bin, address, tract, longitude, latitude of a file that is no complaint."""
     point = "TRY_CAST(longitude AS DOUBLE), TRY_CAST(latitude AS DOUBLE)"
     if kind == "lots":
@@ -103,10 +108,10 @@ def fill_tracts(work: ImportWork, tracts: pa.Table) -> pa.Table:
 
     Where rows without a tract are kept, a place for those of each borough is added.
     """
-    files = p.quoted(str(work.placed / "*" / "*.parquet"))
+    placed = parquet(work.placed.glob("*/*.parquet"))
     common = work.connection.sql(f"""
 SELECT tract, printf('%05d', mode(zip ORDER BY zip)) AS zip
-FROM read_parquet({files}, hive_partitioning = true)
+FROM {placed}
 WHERE tract IS NOT NULL AND zip IS NOT NULL AND reason IS NULL AND located_by <> 'borough'
 GROUP BY tract
 """).to_arrow_table()
@@ -118,7 +123,7 @@ GROUP BY tract
         return filled
     used = (
         work.connection.sql(f"""
-SELECT DISTINCT tract FROM read_parquet({files}, hive_partitioning = true)
+SELECT DISTINCT tract FROM {placed}
 WHERE located_by = 'borough' AND reason IS NULL AND tract IS NOT NULL
   AND domain <> 'out_of_scope' ORDER BY tract
 """)

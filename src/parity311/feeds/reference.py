@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from parity311.feeds.codes import read_codes
 from parity311.feeds.formats import REFERENCE_FORMATS
-from parity311.feeds.parsing import quoted
 from parity311.feeds.staging import rows_of, take_unreadable
 from parity311.feeds.work import ImportWork
 from parity311.feeds.write import copy_sorted
+from parity311.records.sql import identifier, parquet
 
 
 def import_references(work: ImportWork) -> dict[str, dict[str, Any]]:
@@ -19,15 +20,15 @@ def import_references(work: ImportWork) -> dict[str, dict[str, Any]]:
         path = work.aside / "reference" / f"{group.kind.removeprefix('reference_')}.parquet"
         known = next(known for known in REFERENCE_FORMATS if known.kind == group.kind)
         chosen = ", ".join(
-            f'TRY_CAST("{column}" AS DOUBLE) AS "{column}"'
+            f"TRY_CAST({identifier(column)} AS DOUBLE) AS {identifier(column)}"
             if column in known.numbers
-            else f'"{column}"'
+            else identifier(column)
             for column in known.columns
         )
         copy_sorted(work.connection, f"SELECT {chosen} FROM ({rows_of(group.layouts)})", path)
-        n = work.connection.execute(f"SELECT count(*) FROM {quoted(str(path))}").fetchall()[0][0]
+        n = work.connection.execute(f"SELECT count(*) FROM {parquet([path])}").fetchall()[0][0]
         account[group.name] = _entry(n, take_unreadable(work.connection))
-        account[group.name]["differs"] = _compare_codes(work, group.kind, str(path))
+        account[group.name]["differs"] = _compare_codes(work, group.kind, path)
     account |= _import_address_years(work)
     for group in work.of_kind("lots", "footprints"):
         n = work.connection.execute(f"SELECT count(*) FROM ({rows_of(group.layouts)})").fetchall()[
@@ -89,11 +90,11 @@ def _entry(n: int, lost: list[Any]) -> dict[str, Any]:
     }
 
 
-def _compare_codes(work: ImportWork, kind: str, path: str) -> list[str]:
+def _compare_codes(work: ImportWork, kind: str, path: Path) -> list[str]:
     """Codes of a published list that our tables lack."""
     name = kind.removeprefix("reference_")
     if name not in ("dob_categories", "dob_dispositions"):
         return []
     have = set(read_codes(name)["code"].to_pylist())
-    rows = work.connection.execute(f"SELECT code FROM {quoted(path)} ORDER BY 1").fetchall()
+    rows = work.connection.execute(f"SELECT code FROM {parquet([path])} ORDER BY 1").fetchall()
     return [code for (code,) in rows if code not in have]

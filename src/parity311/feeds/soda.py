@@ -153,7 +153,13 @@ class SodaClient:
         parameters = {"$select": "count(*) AS n"} | ({"$where": where} if where else {})
         answer = self.call(f"/resource/{dataset_id}.json", parameters, check=_whole_json)
         rows = json.loads(answer.body)
-        return int(rows[0]["n"]) if rows else 0, answer.last_modified
+        try:
+            return int(rows[0]["n"]) if rows else 0, answer.last_modified
+        except (KeyError, TypeError, ValueError) as error:
+            raise FetchError(
+                f"{self.portal} counts dataset {dataset_id} in a form that cannot be read "
+                f"({error}); try again later."
+            ) from error
 
     def page(
         self,
@@ -215,7 +221,7 @@ class SodaClient:
         def check(answer: Answer) -> None:
             try:
                 json.loads(answer.body)["features"]
-            except (ValueError, KeyError) as error:
+            except (ValueError, KeyError, TypeError) as error:
                 raise Incomplete(f"GeoJSON cut off ({error})") from error
 
         return self.call(f"/resource/{dataset_id}.geojson", {"$limit": limit}, check=check)

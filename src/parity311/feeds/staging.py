@@ -7,17 +7,19 @@ apart with their line number and the parser's reason.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import LiteralString
 
 import duckdb
 
 from parity311.errors import RecordsError
 from parity311.feeds import parsing as p
-from parity311.feeds.formats import TABLE_FORMATS, Layout
+from parity311.feeds.formats import TABLE_FORMATS, Layout, unique_names
+from parity311.records.sql import Connection, files, identifier, literal, literals
 
-STAGED: dict[str, str] = {
+STAGED: dict[str, LiteralString] = {
     "key": "VARCHAR",
     "agency": "VARCHAR",
     "kind": "VARCHAR",
@@ -60,6 +62,9 @@ agency and outcome: rows are joined by these numbers, and the texts are looked a
 value. ``type_key`` is null where no domain decides about the row. ``updated_at`` decides which of
 two rows with one key is the later."""
 
+Clock = Callable[[LiteralString], LiteralString]
+"""SQL of the text of a date -> SQL of the time, by the city's clock."""
+
 IN_SCOPE_AGENCIES = ("HPD", "DOB")
 """Agencies of 311 whose types the code tables know; rows of others are counted, not kept."""
 
@@ -73,70 +78,68 @@ class Unreadable:
     first_line: int
 
 
-def rows_of(layouts: Sequence[Layout]) -> str:
+def rows_of(layouts: Sequence[Layout]) -> LiteralString:
     """SQL that reads files of one header as text under their API names; absent columns are null."""
     first = layouts[0]
-    paths = ", ".join(p.quoted(str(layout.path)) for layout in layouts)
+    paths = files(layout.text_path for layout in layouts)
     wanted = (
         first.wanted or next(known for known in TABLE_FORMATS if known.kind == first.kind).columns
     )
     # A page of JSON rows lacks a field that is null on all of them.
     found = {name: given for layout in reversed(layouts) for name, given in layout.columns.items()}
     chosen = ", ".join(
-        f"{p.name(found[column])} AS {p.name(column)}"
+        f"{identifier(found[column])} AS {identifier(column)}"
         if column in found
-        else f"CAST(NULL AS VARCHAR) AS {p.name(column)}"
+        else f"CAST(NULL AS VARCHAR) AS {identifier(column)}"
         for column in wanted
     )
     if first.is_json:
         fields = _struct({found[column]: "VARCHAR" for column in wanted if column in found})
-        source = f"read_json([{paths}], columns = {fields}, maximum_object_size = 67108864)"
+        source = f"read_json({paths}, columns = {fields}, maximum_object_size = 67108864)"
     else:
         source = read_csv(paths, first.header, first.delimiter)
     return f"SELECT {chosen} FROM {source}"
 
 
-def read_csv(paths: str, header: Sequence[str], delimiter: str) -> str:
+def read_csv(paths: LiteralString, header: Sequence[str], delimiter: str) -> LiteralString:
     """SQL of a CSV reader that takes every column as text and keeps unreadable lines apart."""
-    unique: dict[str, str] = {}
-    for column in header:
-        label = column
-        while label in unique:
-            label += "_"
-        unique[label] = "VARCHAR"
+    columns = dict.fromkeys(unique_names(header), "VARCHAR")
     return (
-        f"read_csv([{paths}], auto_detect = false, header = true, delim = {p.quoted(delimiter)}, "
-        f"quote = '\"', escape = '\"', columns = {_struct(unique)}, ignore_errors = true, "
+        f"read_csv({paths}, auto_detect = false, header = true, delim = {literal(delimiter)}, "
+        f"quote = '\"', escape = '\"', columns = {_struct(columns)}, ignore_errors = true, "
         "store_rejects = true, max_line_size = 16777216)"
     )
 
 
-def _struct(fields: Mapping[str, str]) -> str:
-    return "{" + ", ".join(f"{p.quoted(k)}: {p.quoted(v)}" for k, v in fields.items()) + "}"
+def _struct(fields: Mapping[str, str]) -> LiteralString:
+    return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in fields.items()) + "}"
 
 
-def stage_query(layouts: Sequence[Layout]) -> str:
-    """SQL of the staged rows of files of one header."""
-    return STAGE_QUERIES[layouts[0].kind](rows_of(layouts))
+def stage_query(layouts: Sequence[Layout], time: Clock = p.timestamp) -> LiteralString:
+    """SQL of the staged rows of files of one header; ``time`` reads their dates."""
+    return STAGE_QUERIES[layouts[0].kind](rows_of(layouts), time)
 
 
 def write_stage(
-    connection: duckdb.DuckDBPyConnection, query: str, out: Path, path: Path
+    connection: Connection, query: LiteralString, out: Path, path: Path
 ) -> list[Unreadable]:
     """Run a staging query into Parquet and collect what the parser could not read."""
     try:
-        connection.execute(
-            f"COPY ({query}) TO {p.quoted(str(out))} (FORMAT parquet, COMPRESSION snappy)"
-        )
+        connection.execute(f"COPY ({query}) TO {literal(out)} (FORMAT parquet, COMPRESSION snappy)")
     except duckdb.InvalidInputException as error:
-        first = str(error).splitlines()[0]
-        raise RecordsError(
-            f"{path} cannot be read ({first}); it may have been cut off: download it again."
-        ) from error
+        raise cannot_read(path, error) from error
     return take_unreadable(connection)
 
 
-def take_unreadable(connection: duckdb.DuckDBPyConnection) -> list[Unreadable]:
+def cannot_read(path: Path, error: duckdb.Error) -> RecordsError:
+    """What the parser says, in one line, and what to do."""
+    first = str(error).splitlines()[0]
+    return RecordsError(
+        f"{path} cannot be read ({first}); it may have been cut off: download it again."
+    )
+
+
+def take_unreadable(connection: Connection) -> list[Unreadable]:
     """Lines the CSV parser refused since last asked, by its reason; forgets them."""
     tables = connection.execute(
         "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'reject_errors'"
@@ -153,9 +156,9 @@ def take_unreadable(connection: duckdb.DuckDBPyConnection) -> list[Unreadable]:
     return [Unreadable(f"unreadable line: {row[0].lower()}", int(row[1]), row[2]) for row in rows]
 
 
-def staged(columns: Mapping[str, str], source: str) -> str:
+def staged(columns: Mapping[str, LiteralString], source: LiteralString) -> LiteralString:
     """A SELECT of every staged column, null where the format has none."""
-    derived = {
+    derived: dict[str, LiteralString] = {
         "type_key": "CASE WHEN kind IS NOT NULL THEN hash(agency, kind, detail) END",
         "outcome_key": "CASE WHEN outcome IS NOT NULL THEN hash(agency, outcome) END",
     }
@@ -163,23 +166,22 @@ def staged(columns: Mapping[str, str], source: str) -> str:
     if unknown:
         raise KeyError(f"not staged columns: {sorted(unknown)}")
     chosen = ",\n  ".join(
-        f"CAST({columns.get(column, 'NULL')} AS {kind}) AS {column}"
+        f"CAST({columns.get(column, 'NULL')} AS {kind}) AS {identifier(column)}"
         for column, kind in STAGED.items()
         if column not in derived
     )
-    keys = ", ".join(f"{expression} AS {name}" for name, expression in derived.items())
+    keys = ", ".join(f"{expression} AS {identifier(name)}" for name, expression in derived.items())
     return f"SELECT *, {keys} FROM (\nSELECT {chosen}\nFROM ({source}) AS raw)"
 
 
-def stage_sr311(source: str) -> str:
+def stage_sr311(source: LiteralString, time: Clock = p.timestamp) -> LiteralString:
     """311 rows. Rows of agencies without a domain keep only what is needed to count them."""
-    agencies = ", ".join(p.quoted(agency) for agency in IN_SCOPE_AGENCIES)
     inner = f"""
 SELECT {p.trimmed("unique_key")} AS raw_key, created_date, complaint_type, descriptor,
   resolution_description, status, bbl AS raw_bbl, incident_zip,
-  upper(trim(agency)) AS office, upper(trim(agency)) IN ({agencies}) AS in_scope,
-  {p.timestamp("created_date")} AS created, {p.timestamp("closed_date")} AS closed,
-  {p.timestamp("resolution_action_updated_date")} AS updated,
+  upper(trim(agency)) AS office, upper(trim(agency)) IN ({literals(IN_SCOPE_AGENCIES)}) AS in_scope,
+  {time("created_date")} AS created, {time("closed_date")} AS closed,
+  {time("resolution_action_updated_date")} AS updated,
   {p.borough_digit("borough")} AS borough_number, {p.board_311("community_board")} AS board,
   {p.zip_code("incident_zip")} AS zip_number, {p.whole_number("bbl")} AS lot,
   {p.spelled("incident_address")} AS street, TRY_CAST(longitude AS DOUBLE) AS x,
@@ -193,7 +195,7 @@ FROM ({source})"""
         # Exports without the key get one from the row's content; no two events are merged.
         content = "concat_ws('|', created_date, office, complaint_type, descriptor, raw_bbl)"
         key = f"md5({content}) || '-' || row_number() OVER (PARTITION BY {content})"
-    columns = {
+    columns: dict[str, LiteralString] = {
         "key": key,
         "agency": "office",
         "kind": "CASE WHEN in_scope THEN upper(replace(trim(complaint_type), '_', ' ')) END",
@@ -217,16 +219,16 @@ FROM ({source})"""
     return staged(columns, inner)
 
 
-def stage_dob(source: str) -> str:
+def stage_dob(source: LiteralString, time: Clock = p.timestamp) -> LiteralString:
     """DOB complaints: text dates without a time of day, BIN and address, no coordinates."""
     inner = f"""
-SELECT *, {p.timestamp("date_entered")} AS entered, {p.timestamp("disposition_date")} AS disposed,
-  {p.timestamp("inspection_date")} AS inspected, {p.timestamp("dobrundate")} AS run,
+SELECT *, {time("date_entered")} AS entered, {time("disposition_date")} AS disposed,
+  {time("inspection_date")} AS inspected, {time("dobrundate")} AS run,
   TRY_CAST(trim(complaint_number)[1] AS INTEGER) AS digit, {p.whole_number("bin")} AS number,
   {p.spelled("concat_ws(' ', trim(house_number), trim(house_street))")} AS street
 FROM ({source})"""
     borough = "CASE WHEN digit BETWEEN 1 AND 5 THEN digit END"
-    columns = {
+    columns: dict[str, LiteralString] = {
         "key": p.trimmed("complaint_number"),
         "agency": "'DOB'",
         "kind": f"coalesce(upper({p.trimmed('complaint_category')}), '')",
@@ -248,16 +250,16 @@ FROM ({source})"""
     return staged(columns, inner)
 
 
-def stage_boiler(source: str) -> str:
+def stage_boiler(source: LiteralString, time: Clock = p.timestamp) -> LiteralString:
     """Boiler filings: one row a boiler-year; late fees and defects are outcomes, not features."""
     inner = f"""
-SELECT *, {p.timestamp("inspection_date")} AS inspected, {p.whole_number("bin_number")} AS number
+SELECT *, {time("inspection_date")} AS inspected, {p.whole_number("bin_number")} AS number
 FROM ({source})"""
 
-    def is_charged(column: str) -> str:
+    def is_charged(column: LiteralString) -> LiteralString:
         return f"coalesce(TRY_CAST(replace({column}, '$', '') AS DOUBLE), 0) > 0"
 
-    columns = {
+    columns: dict[str, LiteralString] = {
         "key": p.trimmed("tracking_number"),
         "agency": "'DOB'",
         "kind": "'FILING'",
@@ -284,18 +286,18 @@ FROM ({source})"""
     return staged(columns, inner)
 
 
-def stage_hpd_problems(source: str) -> str:
+def stage_hpd_problems(source: LiteralString, time: Clock = p.timestamp) -> LiteralString:
     """HPD problems: one row a problem, as 311 has one request a problem; a call may have several.
 
     The detail is the heat code where there is one (NO HEAT …).
     """
     inner = f"""
-SELECT *, {p.timestamp("received_date")} AS received, {p.timestamp("problem_status_date")} AS dated,
+SELECT *, {time("received_date")} AS received, {time("problem_status_date")} AS dated,
   {p.borough_digit("borough")} AS digit, upper(trim(major_category)) AS major,
   {p.whole_number("bbl")} AS lot, {p.whole_number("bin")} AS number,
   {p.spelled("concat_ws(' ', trim(house_number), trim(street_name))")} AS street
 FROM ({source})"""
-    columns = {
+    columns: dict[str, LiteralString] = {
         "key": p.trimmed("problem_id"),
         "agency": "'HPD'",
         "kind": "coalesce(major, '')",

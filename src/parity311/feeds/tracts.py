@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import LiteralString
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from parity311.feeds.formats import Layout
 from parity311.feeds.parsing import COUNTIES
 from parity311.feeds.staging import rows_of
 from parity311.records.schema import TABLES
+from parity311.records.sql import connect, identifier
 from parity311.records.strata import income_quintiles
 
 BOROUGH_NAMES = {1: "Manhattan", 2: "Bronx", 3: "Brooklyn", 4: "Queens", 5: "Staten Island"}
@@ -45,7 +46,7 @@ def read_tract_figures(layouts: Sequence[Layout]) -> TractFigures:
     """Read the ACS figures of files of one kind: Census answers, a merged table, a raw table."""
     kind = layouts[0].kind
     if kind == "acs_answer":
-        answers = [_read_answer(layout.path) for layout in layouts]
+        answers = [_read_answer(layout.text_path) for layout in layouts]
         geoid, values = figures_from_answers(answers)
         figures = TractFigures(geoid, values)
     elif kind == "tract_table":
@@ -68,16 +69,18 @@ def read_tract_figures(layouts: Sequence[Layout]) -> TractFigures:
 def _read_answer(path: Path) -> list[list[str | None]]:
     try:
         return json.loads(path.read_text())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordsError(
             f"{path} cannot be read as an answer of the Census ({error}); fetch it again."
         ) from error
 
 
-def _fetch(layout: Layout, columns: Mapping[str, str]) -> dict[str, NDArray]:
+def _fetch(layout: Layout, columns: Mapping[str, LiteralString]) -> dict[str, NDArray]:
     """Columns of a table file by expression, in the order of GEOID; unreadable numbers are NaN."""
-    chosen = ", ".join(f"{expression} AS {name}" for name, expression in columns.items())
-    with duckdb.connect() as connection:
+    chosen = ", ".join(
+        f"{expression} AS {identifier(name)}" for name, expression in columns.items()
+    )
+    with connect() as connection:
         table = connection.sql(
             f"SELECT lpad(trim(GEOID), 11, '0') AS geoid, {chosen} FROM ({rows_of([layout])}) "
             "WHERE GEOID IS NOT NULL ORDER BY 1"
@@ -85,8 +88,8 @@ def _fetch(layout: Layout, columns: Mapping[str, str]) -> dict[str, NDArray]:
     return {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
 
 
-def _number(column: str) -> str:
-    return f"coalesce(TRY_CAST({column} AS DOUBLE), 'nan'::DOUBLE)"
+def _number(column: str) -> LiteralString:
+    return f"coalesce(TRY_CAST({identifier(column)} AS DOUBLE), 'nan'::DOUBLE)"
 
 
 def _read_tract_table(layout: Layout) -> TractFigures:
@@ -102,11 +105,9 @@ def _read_tract_table(layout: Layout) -> TractFigures:
         "share_bachelors": "pct_bachelors_plus_2022",
         "share_limited_english": "pct_limited_english_2022",
     }
-    found = _fetch(
-        layout,
-        {name: _number(column) for name, column in names.items()}
-        | {"borough": "BoroName", "district": "CDTA2020"},
-    )
+    columns: dict[str, LiteralString] = {"borough": "BoroName", "district": "CDTA2020"}
+    columns.update({name: _number(column) for name, column in names.items()})
+    found = _fetch(layout, columns)
     board = [DISTRICT_LETTERS[code[:2]] * 100 + int(code[2:]) for code in found.pop("district")]
     borough, geoid = found.pop("borough").astype(str), found.pop("geoid").astype(str)
     return TractFigures(geoid, found, borough, np.array(board))

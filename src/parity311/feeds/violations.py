@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, LiteralString
 
 from parity311.feeds import parsing as p
 from parity311.feeds.locate import rounded
 from parity311.feeds.staging import rows_of, take_unreadable
 from parity311.feeds.work import ImportWork
 from parity311.feeds.write import copy_sorted
+from parity311.records.sql import literal
 
 HEAT_SECTIONS = "27-20(2[8-9]|3[0-3])"
 """Sections of the housing code on heat and hot water, as notices cite them."""
@@ -22,8 +23,8 @@ def import_violations(work: ImportWork) -> dict[str, dict[str, Any]]:
     groups = work.of_kind("hpd_violations")
     if not groups:
         return {}
-    parts = [
-        f"SELECT *, {number} AS file FROM ({rows_of(group.layouts)})"
+    parts: list[LiteralString] = [
+        f"SELECT *, {literal(number)} AS file FROM ({rows_of(group.layouts)})"
         for number, group in enumerate(groups)
     ]
     inspected = p.timestamp("inspectiondate")
@@ -33,7 +34,7 @@ WITH raw AS ({" UNION ALL BY NAME ".join(parts)}), typed AS (
   SELECT file, {p.trimmed("violationid")} AS violation_id, {p.bbl("bbl")} AS bbl,
     {p.bin_number("bin")} AS bin, upper(trim(class)) AS class, {inspected} AS inspected_at,
     {p.timestamp("novissueddate")} AS issued_at, {p.trimmed("currentstatus")} AS status,
-    regexp_matches(novdescription, '{HEAT_SECTIONS}') AS is_heat,
+    regexp_matches(novdescription, {literal(HEAT_SECTIONS)}) AS is_heat,
     {rounded("TRY_CAST(longitude AS DOUBLE)")} AS longitude,
     {rounded("TRY_CAST(latitude AS DOUBLE)")} AS latitude FROM raw
 ), placed AS (

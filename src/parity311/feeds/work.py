@@ -8,13 +8,11 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from parity311.feeds.citymap import CityMap
 from parity311.feeds.formats import COMPLAINT_FORMATS
 from parity311.feeds.inputs import InputGroup
-from parity311.feeds.parsing import quoted
 from parity311.feeds.staging import Unreadable
+from parity311.records.sql import Connection, connect, literal
 
 Report = Callable[[str, float, float], None]
 """(stage, completed, total): what the import calls to say how far it is."""
@@ -47,13 +45,15 @@ class ImportOptions:
 class ImportWork:
     """One import under way."""
 
-    connection: duckdb.DuckDBPyConnection
+    connection: Connection
     groups: list[InputGroup]
     aside: Path
     """The folder being written; renamed when it is whole."""
     options: ImportOptions
     report: Report
     city_map: CityMap | None = None
+    out: Path | None = None
+    """What the folder will be called."""
     unreadable: dict[str, list[Unreadable]] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
 
@@ -92,14 +92,14 @@ class ImportWork:
         return self.stage / "placed"
 
 
-def connect(stage: Path, options: ImportOptions) -> duckdb.DuckDBPyConnection:
+def open_work(stage: Path, options: ImportOptions) -> Connection:
     """DuckDB with bounded memory that spills into the folder being written."""
     stage.mkdir(parents=True)
-    connection = duckdb.connect()
+    connection = connect()
     # Its bar would go to standard output, into the middle of JSON.
     connection.execute("SET enable_progress_bar = false")
-    connection.execute(f"SET memory_limit = {quoted(options.memory_limit)}")
-    connection.execute(f"SET threads = {int(options.threads)}")
-    connection.execute(f"SET temp_directory = {quoted(str(stage / 'spill'))}")
+    connection.execute(f"SET memory_limit = {literal(options.memory_limit)}")
+    connection.execute(f"SET threads = {literal(int(options.threads))}")
+    connection.execute(f"SET temp_directory = {literal(stage / 'spill')}")
     connection.execute("SET preserve_insertion_order = true")
     return connection

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import LiteralString
 
-import duckdb
-
-from parity311.feeds.parsing import quoted
 from parity311.records.schema import VISIT_RESULTS
+from parity311.records.sql import Connection, identifier, literal, literals, parquet
 from parity311.records.store import table_path
 
 ID_PREFIXES = {"sr311": "SR", "dob": "DOB", "boiler": "BLR", "hpd_problems": "HPD"}
@@ -15,7 +14,7 @@ ID_PREFIXES = {"sr311": "SR", "dob": "DOB", "boiler": "BLR", "hpd_problems": "HP
 LINK_DAYS = 365
 """A duplicate is linked to the latest earlier original of its building that was still open, no
 older than this: the slowest tenth of DOB cases takes about 220 days."""
-COMPLAINT_FIELDS: dict[str, dict[str, str]] = {
+COMPLAINT_FIELDS: dict[str, dict[str, LiteralString]] = {
     "heat": {
         "is_building_wide": "is_building_wide",
         "is_no_heat": "CASE WHEN category LIKE 'NO HEAT%' THEN true "
@@ -39,26 +38,28 @@ COMPLAINT_FIELDS: dict[str, dict[str, str]] = {
     },
 }
 """Free fields of a complaint, known at intake, by domain; null where the source does not say."""
-DEFAULT_FIELDS = {"is_agency_initiated": "is_agency_initiated"}
+DEFAULT_FIELDS: dict[str, LiteralString] = {"is_agency_initiated": "is_agency_initiated"}
 OUTCOME_FIELDS = {"boiler": ("defect_found", "lff_45", "lff_180")}
 VIOLATION_DAYS = 30
 """A violation of the same building this long after a complaint is counted with its outcome."""
 
 
-def copy_sorted(connection: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
+def copy_sorted(connection: Connection, query: LiteralString, path: Path) -> None:
     """Write a query to Parquet the one way that gives the same bytes for the same rows."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    connection.execute(f"COPY ({query}) TO {quoted(str(path))} (FORMAT parquet, COMPRESSION zstd)")
+    connection.execute(f"COPY ({query}) TO {literal(path)} (FORMAT parquet, COMPRESSION zstd)")
 
 
-def complaint_id(source: str = "source", key: str = "key") -> str:
+def complaint_id(source: LiteralString = "source", key: LiteralString = "key") -> LiteralString:
     """SQL: the canonical id of a complaint."""
-    cases = " ".join(f"WHEN '{name}' THEN '{prefix}-'" for name, prefix in ID_PREFIXES.items())
-    return f"(CASE {source} {cases} ELSE '' END) || {key}"
+    prefixes = " ".join(
+        f"WHEN {literal(name)} THEN {literal(f'{prefix}-')}" for name, prefix in ID_PREFIXES.items()
+    )
+    return f"(CASE {source} {prefixes} ELSE '' END) || {key}"
 
 
 def write_domain(
-    connection: duckdb.DuckDBPyConnection,
+    connection: Connection,
     placed: Path,
     out: Path,
     domain: str,
@@ -66,7 +67,7 @@ def write_domain(
     has_violations: bool,
 ) -> dict[str, int]:
     """Write complaints, outcomes and visits of one domain; give counts for the manifest."""
-    source = f"read_parquet({quoted(str(placed / f'domain={domain}' / '*.parquet'))})"
+    source = parquet((placed / f"domain={domain}").glob("*.parquet"))
     connection.execute(f"""
 CREATE OR REPLACE TEMP VIEW kept AS
 SELECT *, {complaint_id()} AS complaint_id,
@@ -77,17 +78,17 @@ SELECT *, {complaint_id()} AS complaint_id,
     ][0]
     _link(connection, has_duplicates=n_marked > 0)
     chosen = COMPLAINT_FIELDS.get(domain, DEFAULT_FIELDS)
-    fields = "".join(f", {expression} AS {name}" for name, expression in chosen.items())
+    fields = "".join(f", {expression} AS {identifier(name)}" for name, expression in chosen.items())
     copy_sorted(
         connection,
         f"""
-SELECT complaint_id, incident_id, {quoted(domain)} AS domain, category, severity, received_at,
+SELECT complaint_id, incident_id, {literal(domain)} AS domain, category, severity, received_at,
   tract, building_id, channel, CAST(NULL AS VARCHAR) AS language, located_by{fields}
 FROM linked ORDER BY received_at, complaint_id""",
         table_path(out, "complaints", domain),
     )
     connection.execute(f"CREATE OR REPLACE TEMP VIEW visited AS {visited_query(has_violations)}")
-    extra = "".join(f", {field}" for field in OUTCOME_FIELDS.get(domain, ()))
+    extra = "".join(f", {identifier(field)}" for field in OUTCOME_FIELDS.get(domain, ()))
     later = ", n_violations_30d" if has_violations else ""
     copy_sorted(
         connection,
@@ -98,14 +99,14 @@ SELECT complaint_id, CASE WHEN first_visit_at > closed_at THEN first_visit_at EL
 FROM visited ORDER BY received_at, complaint_id""",
         table_path(out, "outcomes", domain),
     )
-    results = ", ".join(quoted(result) for result in VISIT_RESULTS)
     copy_sorted(
         connection,
         f"""
 SELECT complaint_id || '-V' AS visit_id, complaint_id, last_visit_at AS visited_at,
   n_visits AS attempt, disposition_class AS result, CAST(NULL AS DOUBLE) AS propensity,
   CAST(NULL AS INTEGER) AS n_waiting, CAST(NULL AS INTEGER) AS n_slots
-FROM visited WHERE n_visits > 0 AND last_visit_at IS NOT NULL AND disposition_class IN ({results})
+FROM visited WHERE n_visits > 0 AND last_visit_at IS NOT NULL
+  AND disposition_class IN ({literals(VISIT_RESULTS)})
 ORDER BY visited_at, complaint_id""",
         table_path(out, "visits", domain),
     )
@@ -115,7 +116,7 @@ ORDER BY visited_at, complaint_id""",
     return {"marked_duplicates": int(n_marked), "linked_duplicates": int(linked)}
 
 
-def _link(connection: duckdb.DuckDBPyConnection, *, has_duplicates: bool) -> None:
+def _link(connection: Connection, *, has_duplicates: bool) -> None:
     """View linked: kept rows with incident_id, where their source marks duplicates.
 
     A marked duplicate gets the id of the original its source names, else of the latest earlier
@@ -140,20 +141,20 @@ SELECT * EXCLUDE (original),
   CASE WHEN NOT is_marked_duplicate THEN complaint_id
     WHEN parent_key IS NOT NULL THEN {complaint_id(key="parent_key")}
     WHEN is_marked_duplicate AND building_id IS NOT NULL
-      AND received_at - original.at <= INTERVAL {LINK_DAYS} DAY
+      AND received_at - original.at <= INTERVAL {literal(LINK_DAYS)} DAY
       AND (original.closed_at IS NULL OR original.closed_at >= CAST(received_at AS DATE))
     THEN original.id END AS incident_id
 FROM earlier""")
 
 
-def visited_query(has_violations: bool) -> str:
+def visited_query(has_violations: bool) -> LiteralString:
     """SQL: kept rows with their visits; a visit dated by the closing says so."""
     violations = f"""
   LEFT JOIN (
     SELECT k.complaint_id, count(*) AS n FROM kept k JOIN violations v
     ON v.building_id = k.building_id AND v.is_heat = (k.code_domain = 'heat')
     AND v.inspected_at >= CAST(k.received_at AS DATE)
-    AND v.inspected_at < k.received_at + INTERVAL {VIOLATION_DAYS} DAY
+    AND v.inspected_at < k.received_at + INTERVAL {literal(VIOLATION_DAYS)} DAY
     WHERE k.code_domain IN ('heat', 'housing') GROUP BY 1
   ) later USING (complaint_id)"""
     count = ", CAST(coalesce(later.n, 0) AS INTEGER) AS n_violations_30d"
@@ -168,11 +169,9 @@ SELECT *, CASE WHEN n_visits = 1 THEN last_visit_at END AS first_visit_at FROM (
 )"""
 
 
-def write_buildings(connection: duckdb.DuckDBPyConnection, out: Path) -> None:
+def write_buildings(connection: Connection, out: Path) -> None:
     """Write the buildings that complaints name; units are 0 where no lot file gives them."""
-    complaints = (
-        f"read_parquet({quoted(str(out / 'complaints' / '*.parquet'))}, union_by_name=true)"
-    )
+    complaints = parquet((out / "complaints").glob("*.parquet"))
     columns = connection.sql(f"SELECT * FROM {complaints} LIMIT 0").columns
     boilers = "count(DISTINCT equipment_id)" if "equipment_id" in columns else "0"
     copy_sorted(

@@ -13,6 +13,7 @@ from parity311.runs.pictures import Axis, Cell, Panel, Point, profile_grid, scat
 from parity311.runs.sections import Column, KeyFigure, Picture, Report, Section, TableView
 from parity311.runs.store import RunWriter, start_run
 
+BUSY_MONTHS = 3
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -145,11 +146,28 @@ ORDER BY domain, month""").to_pylist()
     view = TableView("months")
     picture = Picture(
         "months",
-        caption="Heat complaints come in winter; most others hardly know a season.",
+        caption=_say_seasons(panels),
         alt="Share of complaints by month for each domain.",
         table=view,
     )
     return Section(heading="The year, domain by domain", pictures=(picture,))
+
+
+def _say_seasons(panels: list[Panel]) -> str:
+    """Which domain's complaints crowd most into few months, and which least, as counted."""
+    shares = {
+        panel.title: sum(sorted(panel.values["complaints"], reverse=True)[:BUSY_MONTHS])
+        for panel in panels
+    }
+    known = {name: share for name, share in shares.items() if share > 0}
+    if not known:
+        return "No complaint was counted."
+    most, least = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
+    return (
+        f"In their {BUSY_MONTHS} busiest months: {known[most]:.0%} of the complaints of {most}, "
+        f"the most seasonal, and {known[least]:.0%} of those of {least}, the least; a year without "
+        f"seasons would have {BUSY_MONTHS / 12:.0%}."
+    )
 
 
 def _map_section(run: RunWriter, records: Records) -> Section:
@@ -162,11 +180,11 @@ GROUP BY ALL ORDER BY t.geoid""").to_pylist()
     run.add_table("tracts", rows)
     pictures = []
     for name, title, caption in (
-        ("median_income", "Median household income", "Rich and poor tracts lie in patches."),
+        ("median_income", "Median household income", "One mark a tract, at its place."),
         (
             "complaints_per_1000_households",
             "Heat complaints per 1,000 households",
-            "Where people complain is not only where heat fails: it is also who reports.",
+            "Complaints by the place they come from; they show who reports as well as what fails.",
         ),
     ):
         cells = [

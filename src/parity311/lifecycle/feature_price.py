@@ -87,9 +87,9 @@ def price_features(
                 n_drawn=n_episodes * harness.horizon,
                 n_cases=None if flow is None else len(flow.stratum),
             )
-        samples = _samples(episodes, len(held), resampled, np.asarray(preference))
-        base = base or samples
-        rows.append(_row(one, samples, base, resampled, len(held)))
+        scored = metrics.score(episodes, range(len(held)), resampled, np.asarray(preference))
+        base = base or _samples(scored)
+        rows.append(_row(one, scored, base, resampled, len(held)))
         if progress is not None:
             progress(number + 1, len(sets))
     return rows
@@ -127,20 +127,18 @@ def _without_equity(
     return again.harness, agent_contenders(again.harness, [again])
 
 
-def _samples(
-    episodes: Any, n_agents: int, resampled: metrics.Resampled, preference: np.ndarray
-) -> dict[str, np.ndarray]:
-    scored = metrics.score(episodes, range(n_agents), resampled, preference)
+def _samples(scored: metrics.Scores) -> dict[str, np.ndarray]:
+    """What changes are measured of, (1 + B,) each."""
     return {
         "reward": scored.reward,
-        "recall": metrics.divide(scored.n_correct, scored.reported.sum(axis=1)),
+        "recall": scored.recall,
         "coverage_gap": metrics.gap_samples(scored.coverage),
     }
 
 
 def _row(
     features: FeatureSet,
-    samples: dict[str, np.ndarray],
+    scored: metrics.Scores,
     base: dict[str, np.ndarray],
     resampled: metrics.Resampled,
     n_agents: int,
@@ -152,10 +150,14 @@ def _row(
         "n_agents": n_agents,
         "note": features.note,
     }
-    for name, values in samples.items():
-        own = resampled.figure(values)
+    own = {
+        "reward": resampled.figure(scored.reward),
+        "recall": resampled.figure(scored.recall, metrics.SHARE),
+        "coverage_gap": resampled.gap_figure(scored.coverage),
+    }
+    for name, values in _samples(scored).items():
         change = resampled.figure(values - base[name])
-        for suffix, figure in (("", own), ("_change", change)):
+        for suffix, figure in (("", own[name]), ("_change", change)):
             row[f"{name}{suffix}"] = figure.value
             row[f"{name}{suffix}_lower"] = figure.lower
             row[f"{name}{suffix}_upper"] = figure.upper

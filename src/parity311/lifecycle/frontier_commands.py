@@ -7,26 +7,39 @@ from typing import Annotated, Any
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
-Runs = Annotated[Path, typer.Option("--runs", help="Folder that runs are written to.")]
+from parity311.options import MOST_AGENTS, MOST_STEPS, Json, Runs, seed_option, within
 
 
 def frontier_command(
     domain: Annotated[str, typer.Argument(help="A domain's name; `parity311 domains` has them.")],
     city: Annotated[Path, typer.Option(help="Folder of a city, or of imported records.")],
-    preferences: Annotated[int, typer.Option(help="Preferences on the menu, 2 or more.")] = 128,
-    seeds: Annotated[int, typer.Option(help="Seeds of each; intervals need 2 or more.")] = 5,
+    preferences: Annotated[
+        int,
+        typer.Option(help="Preferences on the menu, 2 or more.", callback=within(2, MOST_AGENTS)),
+    ] = 128,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            help="Seeds of each; intervals need 2 or more.", callback=within(1, MOST_AGENTS)
+        ),
+    ] = 5,
     agent: Annotated[
         str, typer.Option(help="conditioned (one network for all) or dqn (an agent for each).")
     ] = "conditioned",
-    steps: Annotated[int, typer.Option(help="Updates of every agent.")] = 10_000,
+    steps: Annotated[
+        int, typer.Option(help="Updates of every agent.", callback=within(1, MOST_STEPS))
+    ] = 10_000,
     sweep: Annotated[
         Path | None, typer.Option(help="Take the agents from the folder of an earlier sweep.")
     ] = None,
+    estimator: Annotated[
+        str,
+        typer.Option(help="How complaints become incidents; the first that works if empty."),
+    ] = "",
     sensitivity: Annotated[
         bool, typer.Option(help="Measure which assumption moves the frontier most.")
     ] = True,
-    seed: Annotated[int, typer.Option(help="Of the test episodes.")] = 0,
+    seed: Annotated[int, seed_option("Of the test episodes.")] = 0,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
@@ -42,6 +55,7 @@ def frontier_command(
         agent=agent,
         steps=steps,
         sweep=str(sweep) if sweep else "",
+        estimator=estimator,
         has_sensitivity=sensitivity,
         seed=seed,
     )
@@ -68,6 +82,9 @@ def _print(result: dict[str, Any]) -> None:
 
     points = result["points"]
     typer.echo(f"{result['domain']}, {result['setting']}, tested from {result['test_from']}")
+    typer.echo(f"incidents by {result['estimator']}")
+    for name, reason in result["failed_estimators"].items():
+        typer.echo(f"  not by {name}: {reason}")
     typer.echo(f"{result['n_best']} of {len(points)} preferences are beaten by nothing")
     say("hypervolume", result["hypervolume"])
     say("additive ε to cover every rule", result["additive_epsilon"], "number")

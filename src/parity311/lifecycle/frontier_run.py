@@ -30,6 +30,7 @@ from parity311.lifecycle.progress import Report as Progress
 from parity311.mdp.contract import Domain
 from parity311.mdp.harness import Harness
 from parity311.records.store import Records, open_records
+from parity311.reporting.estimate import check_estimator
 from parity311.runs.store import RunWriter, start_run
 from parity311.runs.strict_json import write_json
 from parity311.training import train
@@ -60,6 +61,8 @@ class FrontierConfig:
     """Updates of every agent"""
     sweep: str = ""
     """Folder of an earlier sweep to take the agents from"""
+    estimator: str = ""
+    """How complaints become incidents; the first of `ESTIMATORS` that works if empty"""
     has_sensitivity: bool = True
     seed: int = 0
     """Of the test episodes"""
@@ -73,6 +76,8 @@ class Processes:
     by_estimator: Mapping[str, Any]
     true: Any
     test_from: date
+    correction: Mapping[str, Any]
+    """Which estimator was used, which failed and why."""
 
 
 def check_config(config: FrontierConfig) -> Domain:
@@ -95,7 +100,7 @@ def run_frontier(config: FrontierConfig, *, runs: Path, progress: Progress) -> d
     """Learn, score, measure, write the run; what was found, as plain figures."""
     domain = check_config(config)
     records = open_records(Path(config.city))
-    processes = read_processes(domain, records)
+    processes = read_processes(domain, records, config.estimator)
     harness = Harness(domain)
     with start_run(runs, "frontier", asdict(config)) as run:
         run.set_seeds(agents=config.seeds, episodes=config.seed)
@@ -125,24 +130,28 @@ def run_frontier(config: FrontierConfig, *, runs: Path, progress: Progress) -> d
     return {"run": run.id, "page": str(page), "config": asdict(config), **found}
 
 
-def read_processes(domain: Domain, records: Records) -> Processes:
+def read_processes(domain: Domain, records: Records, estimator: str = "") -> Processes:
     """Params estimated from what came before the test period, and those that are scored in."""
-    n = records.sql(f"SELECT count(*) AS n FROM complaints WHERE domain = '{domain.slug}'")
+    if estimator:
+        check_estimator(estimator)
+    query = "SELECT count(*) AS n FROM complaints WHERE domain = $domain"
+    n = records.sql(query, domain=domain.slug)
     if not int(n["n"][0].as_py()):
         raise EstimationError(
             f"{records.folder} has no complaint of {domain.slug!r}; name a domain that it has, or "
             "other records."
         )
     test_from = first_test_day(records, domain.slug)
-    found, _ = calibrate_what_can_be(records, domain.slug, ESTIMATORS, records.window[0], test_from)
+    correction = calibrate_what_can_be(
+        records, domain.slug, ESTIMATORS, records.window[0], test_from, chosen=estimator
+    )
     params = {
         name: domain.estimate(records, calibration, test_from)
-        for name, calibration in found.items()
+        for name, calibration in correction.calibrations.items()
     }
-    used = next(iter(found))
-    others = {name: value for name, value in params.items() if name != used}
-    true = scoring_params(domain, records, found[used], test_from)
-    return Processes(params[used], others, true, test_from)
+    estimated = params.pop(correction.used)
+    true = scoring_params(domain, records, correction.calibration, test_from)
+    return Processes(estimated, params, true, test_from, correction.describe())
 
 
 def learn_menu(
@@ -164,7 +173,9 @@ def learn_menu(
     folder = runs / f"sweep-{config.domain}-{config.agent}-{asked}"
     run_sweep(
         config.domain, config.agent, menu, range(config.seeds), config.steps, out=folder,
-        records=Path(config.city), until=processes.test_from, resume=folder.exists(), progress=told,
+        records=Path(config.city), until=processes.test_from,
+        estimator=processes.correction["estimator"],
+        resume=folder.exists(), progress=told,
     )  # fmt: skip
     return read_sweep(folder, harness, processes.estimated)
 
@@ -180,13 +191,22 @@ def _describe(
     flow = later_flow(harness, processes.estimated, processes.true)
     found = summarise_frontier(frontier, PriceFloor(harness, flow))
     for point in found["points"]:
-        point["command"] = command_for(config, frontier.menu[point["place"]], processes.test_from)
+        point["command"] = command_for(
+            config,
+            frontier.menu[point["place"]],
+            processes.test_from,
+            processes.correction["estimator"],
+        )
     return {
         "domain": config.domain,
         "setting": setting_of(records).words,
+        "is_real": is_real(records),
+        "correction": dict(processes.correction),
         "agent": config.agent,
         "seeds": int(frontier.learned.gap.shape[1]),
         "test_from": str(processes.test_from),
+        "estimator": processes.correction["estimator"],
+        "failed_estimators": dict(processes.correction["failed_estimators"]),
         **found,
         "dual_rule": price_of_rule(frontier),
         "sensitivity": sensitivity,
@@ -194,12 +214,15 @@ def _describe(
     }
 
 
-def command_for(config: FrontierConfig, preference: np.ndarray, test_from: date) -> str:
+def command_for(
+    config: FrontierConfig, preference: np.ndarray, test_from: date, estimator: str = ESTIMATORS[0]
+) -> str:
     """The command that trains the policies of one point, with the same seeds and budget."""
     weights = ",".join(f"{float(weight):.6g}" for weight in preference)
+    chosen = "" if estimator == ESTIMATORS[0] else f"--estimator {estimator} "
     return (
         f"parity311 train {config.domain} --agent {config.agent} --preference {weights} "
-        f"--records {config.city} --until {test_from} --steps {config.steps} "
+        f"--records {config.city} --until {test_from} {chosen}--steps {config.steps} "
         f"--seeds {config.seeds}"
     )
 

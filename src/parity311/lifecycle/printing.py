@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from parity311.domains import all_domains
+from parity311.evaluation.titles import policy_title
+from parity311.lifecycle.findings import is_known, say_correction, say_headline, say_what_to_do
 
 
 def _number(value: float | dict[str, float] | None, digits: int = 3) -> str:
@@ -64,30 +67,31 @@ def print_domains(cards: list[dict[str, Any]]) -> None:
     Console().print(table)
 
 
-def print_calibration(description: dict[str, Any]) -> None:
-    """Print the city's figures beside their targets, those that are off first in view."""
+def print_calibration(description: dict[str, Any], show_all: bool = False) -> None:
+    """Print the city's figures beside their targets: those that are off, or all with sources."""
     rows = description["calibration"]
-    table = Table(title=f"{description['city']}: the city beside the records it is modelled on")
+    shown = rows if show_all else [row for row in rows if row["ok"] is False]
+    what = "the city beside the records it is modelled on"
+    table = Table(title=f"{description['city']}: {what if show_all else 'what is off target'}")
     for heading in ("figure", "target", "achieved", "tolerance", "ok", "source"):
-        table.add_column(heading, overflow="fold")
-    for row in rows:
+        if show_all or heading not in ("ok", "source"):
+            table.add_column(heading, overflow="fold")
+    for row in shown:
         mark = "yes" if row["ok"] else "[bold red]off[/]" if row["ok"] is False else "n/a"
-        table.add_row(
-            row["name"],
-            _number(row["target"]),
-            _number(row["achieved"]),
-            str(row["tolerance"]),
-            mark,
-            row["source"],
-        )
+        figures = (row["name"], _number(row["target"]), _number(row["achieved"]))
+        rest = (mark, row["source"]) if show_all else ()
+        table.add_row(*figures, str(row["tolerance"]), *rest)
     console = Console()
-    console.print(table)
+    if shown:
+        console.print(table)
     judged = [row for row in rows if row["ok"] is not None]
     n_ok = sum(bool(row["ok"]) for row in judged)
     console.print(
         f"{n_ok} of {len(judged)} within tolerance; fingerprint {description['fingerprint']}"
     )
     console.print(f"Pictures: {description['report']}")
+    if not show_all:
+        console.print("Every figure with its source: the same command with --all.")
 
 
 def print_comparison(result: dict[str, Any]) -> None:
@@ -95,20 +99,32 @@ def print_comparison(result: dict[str, Any]) -> None:
     console = Console()
     for block in result["comparisons"]:
         scenario = f"{block['participation']} participation, {block['capacity']} capacity"
-        table = Table(title=f"{block['domain']} · {scenario}")
+        if block["is_real"]:
+            scenario = f"as recorded, incidents by {block['estimator']}"
+        table = Table(title=f"{block['domain']} · {scenario}", box=SIMPLE_HEAD, pad_edge=False)
+        best = "ceiling" if block["policies"][0]["ceiling"] == "ceiling" else "best\nknown"
         columns = {
             "policy": "policy",
             "reward": "reward",
             "recall": "recall",
-            "precision": "precision",
             "coverage_gap": "gap",
-            "share_of_way": "way to ceiling",
+            "visits_per_complaint": "visits",
+            "share_of_way": f"way to\n{best}",
         }
+        if not is_known(block):
+            del columns["coverage_gap"]
         for heading in columns.values():
             table.add_column(heading, justify="left" if heading == "policy" else "right")
         for row in block["policies"]:
             cells = [_number(row[name]) for name in columns if name != "policy"]
-            table.add_row(row["policy"], *cells)
+            table.add_row(policy_title(row["policy"]), *cells)
         console.print(table)
+    for line in (
+        say_headline(result["comparisons"]),
+        say_what_to_do(result["comparisons"]),
+        say_correction(result["comparisons"]),
+    ):
+        if line:
+            console.print(line.replace("**", "").replace("`", ""), markup=False, highlight=False)
     console.print(f"run {result['run']}")
     console.print(f"Report: {result['report']}")

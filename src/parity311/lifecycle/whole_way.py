@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from parity311.audit.of_records import add_records
 from parity311.audit.recorded import audit_inputs
 from parity311.audit.stored import store_inputs
 from parity311.city.build import build_city
+from parity311.city.ensure import open_or_build
 from parity311.city.presets import get_preset
 from parity311.domains import all_domains, get_domain
-from parity311.errors import InputError, RecordsError
+from parity311.errors import InputError
 from parity311.evaluation.compare import compare_policies
 from parity311.evaluation.rollout import Contender, Episodes
 from parity311.explain.explain_run import find_top_proxy
@@ -31,16 +33,22 @@ from parity311.lifecycle.describe import add_city
 from parity311.lifecycle.feature_price import feature_sets, price_features
 from parity311.lifecycle.keep_policies import keep_episodes, keep_policies
 from parity311.lifecycle.on_records import (
+    FALLBACK,
+    Correction,
     calibrate_what_can_be,
     first_test_day,
+    gap_ranges,
     incident_draws,
+    include,
     is_real,
+    rows_used,
     scoring_params,
     setting_of,
 )
 from parity311.lifecycle.progress import Report as Progress
 from parity311.lifecycle.whole_way_report import write_report
 from parity311.mdp.contract import Domain
+from parity311.records.describe import count_located
 from parity311.records.store import Records, open_records
 from parity311.reporting.calibration import Calibration, calibrate
 from parity311.runs.store import RunWriter, start_run
@@ -51,7 +59,7 @@ SCENARIOS = (("strong", "scarce"), ("measured", "calibrated"))
 """Participation and capacity of the two cities: where inequality would show, and as measured."""
 
 ESTIMATORS = ("exposure_rate", "as_published", "raw")
-"""Corrections that are set side by side; the first is the one that is used."""
+"""Corrections that are set side by side; which one is used is `Correction.used`."""
 
 
 @dataclass(frozen=True)
@@ -86,20 +94,26 @@ class DomainResult:
     participation: str
     capacity: str
     observation_set: str
+    is_real: bool
     policies: list[dict[str, Any]]
     denominators: list[dict[str, Any]]
+    correction: dict[str, Any]
+    """Which estimator was used, which failed and why, how well incidents are known"""
+    gap_ranges: dict[str, dict[str, float]]
+    """By policy, on real records: what the estimate leaves open of its gap"""
+    rows: dict[str, dict[str, Any]]
+    """Complaints learned from and tested on"""
+    located: dict[str, int] | None
+    """Rows in scope and rows that found a tract, as the import counted them"""
     audit: dict[str, Any]
+    audit_note: str
+    """Why the audit has no estimate of incidents, where it has none"""
     audit_inputs: AuditInputs
     episodes: list[EpisodeInputs]
     explained: list[ExplainInputs]
     variants: list[dict[str, Any]]
     curve: list[dict[str, Any]]
     assumptions: str
-
-    @property
-    def name(self) -> str:
-        """Name of its tables and pictures."""
-        return f"{self.domain.slug}-{self.participation}".replace("_", "-")
 
 
 def run_whole_way(
@@ -124,7 +138,7 @@ def run_whole_way(
         )
         store_policies(run, [one for result in results for one in result.explained])
         store_variants(run, [row for result in results for row in result.variants])
-        write_report(run, results, is_real=bool(config.records))
+        write_report(run, comparisons, [result.curve for result in results])
     return {
         "run": run.id,
         "report": str(run.final_path / "report.html"),
@@ -170,22 +184,20 @@ def ensure_city(
 ) -> Records:
     """Open the city of this configuration, building it first where it is not there or not whole."""
     folder = cities / f"{config.preset}-{config.seed}-{participation}-{capacity}"
-    try:
-        return open_records(folder)
-    except RecordsError:
-        build_city(
-            tuple(domain.process for domain in all_domains().values()),
-            preset=config.preset,
-            seed=config.seed,
-            participation=participation,
-            capacity=capacity,
-            out=folder,
-            overwrite=True,
-            progress=lambda stage, so_far, total: progress(
-                f"city ({participation}, {capacity}): {stage}", so_far, total
-            ),
-        )
-        return open_records(folder)
+    build = partial(
+        build_city,
+        tuple(domain.process for domain in all_domains().values()),
+        preset=config.preset,
+        seed=config.seed,
+        participation=participation,
+        capacity=capacity,
+        out=folder,
+        overwrite=True,
+        progress=lambda stage, so_far, total: progress(
+            f"city ({participation}, {capacity}): {stage}", so_far, total
+        ),
+    )
+    return open_or_build(folder, build)
 
 
 def take_domain(
@@ -199,8 +211,8 @@ def take_domain(
     scenario = setting_of(records)
     setting, label = scenario.words, f"{domain.slug} ({scenario.words})"
     date_to, test_from = records.window[1], first_test_day(records, domain.slug)
-    calibrations = _calibrations(domain, records, test_from, label, progress)
-    calibration = next(iter(calibrations.values()))
+    correction = _correct(domain, records, test_from, label, progress)
+    calibration = correction.calibration
     estimated = domain.estimate(records, calibration, test_from)
     true = scoring_params(domain, records, calibration, test_from)
     trained = _train(domain, estimated, config, label, progress)
@@ -210,7 +222,7 @@ def take_domain(
         trained, records, estimated, setting=setting, date_from=test_from, date_to=date_to
     )
     variants = _price_features(trained, explained, estimated, true, config, label, progress)
-    draws = incident_draws(records, domain.slug, test_from, config.seed)
+    draws, audit_note = incident_draws(records, domain.slug, test_from, config.seed)
     inputs = read_inputs(
         records, domain.slug, date_from=test_from, date_to=date_to, incident_draws=draws
     )
@@ -221,9 +233,15 @@ def take_domain(
         participation=scenario.participation,
         capacity=scenario.capacity,
         observation_set=domain.default_observation_set,
+        is_real=is_real(records),
         policies=policies,
-        denominators=_denominator_rows(calibrations),
+        denominators=_denominator_rows(correction.calibrations),
+        correction=correction.describe(),
+        gap_ranges=_gap_ranges(policies, correction, records),
+        rows=rows_used(records, domain.slug, test_from),
+        located=count_located(records, domain.slug),
         audit=audit_inputs(inputs),
+        audit_note=audit_note,
         audit_inputs=inputs,
         episodes=episodes,
         explained=explained,
@@ -259,22 +277,31 @@ def _compare(
     return policies, kept
 
 
-def _calibrations(
+def _correct(
     domain: Domain, records: Records, test_from: date, label: str, progress: Progress
-) -> dict[str, Calibration]:
-    """Every correction of what came before the test period; the first is the one that is used."""
+) -> Correction:
+    """Every correction of what came before the test period, and the one that is used."""
     date_from = records.window[0]
     if is_real(records):
-        found, _ = calibrate_what_can_be(records, domain.slug, ESTIMATORS, date_from, test_from)
+        found = calibrate_what_can_be(records, domain.slug, ESTIMATORS, date_from, test_from)
         progress(f"{label}: correction", 1, 1)
         return found
-    found = {}
+    calibrations = {}
     for number, estimator in enumerate(ESTIMATORS):
-        found[estimator] = calibrate(
+        calibrations[estimator] = calibrate(
             records, domain.slug, date_from=date_from, date_to=test_from, estimator=estimator
         )
         progress(f"{label}: correction", number + 1, len(ESTIMATORS))
-    return found
+    return Correction(calibrations, {})
+
+
+def _gap_ranges(
+    policies: list[dict[str, Any]], correction: Correction, records: Records
+) -> dict[str, dict[str, float]]:
+    """What the estimate leaves open of every gap; nothing where the truth is what scores."""
+    if not is_real(records) or correction.used == FALLBACK:
+        return {}
+    return gap_ranges(policies, correction)
 
 
 def _n_episodes(domain: Domain, config: WholeWayConfig) -> int:
@@ -330,15 +357,17 @@ def _train(
 def _denominator_rows(calibrations: dict[str, Calibration]) -> list[dict[str, Any]]:
     """Estimated incidents per four weeks, by estimator and stratum."""
     rows = []
-    for name, found in calibrations.items():
+    for found in calibrations.values():
         for index, stratum in enumerate(found.strata):
+            value = float(found.denominators[index])
+            lower, upper = include(value, *found.intervals[index])
             rows.append(
                 {
-                    "estimator": name,
+                    "estimator": found.estimator,
                     "stratum": stratum,
-                    "incidents_per_28_days": float(found.denominators[index]),
-                    "lower": float(found.intervals[index, 0]),
-                    "upper": float(found.intervals[index, 1]),
+                    "incidents_per_28_days": value,
+                    "lower": lower,
+                    "upper": upper,
                     "complaints_per_28_days": float(found.complaints[index]),
                 }
             )
@@ -372,6 +401,12 @@ def as_comparison(result: DomainResult) -> dict[str, Any]:
         "participation": result.participation,
         "capacity": result.capacity,
         "observation_set": result.observation_set,
+        "is_real": result.is_real,
+        **result.correction,
+        "rows": result.rows,
+        "located": result.located,
+        "gap_ranges": result.gap_ranges,
+        "audit_note": result.audit_note,
         "policies": result.policies,
         "reporting": result.denominators,
         "audit": result.audit,

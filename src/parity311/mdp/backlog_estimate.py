@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -22,6 +21,7 @@ from parity311.mdp.backlog_params import make_backlog_params
 from parity311.mdp.backlog_records import Places, QueueCases
 from parity311.mdp.contract import N_STRATA
 from parity311.records.schema import VISIT_RESULTS
+from parity311.records.sql import connect, literal
 from parity311.records.store import Records
 
 WINDOW_DAYS = 28.0
@@ -172,31 +172,32 @@ def _read_truth(
     records: Records, incidents: pa.Table, links: pa.Table, cases: QueueCases
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Every incident with where it was; and the incident behind every case."""
-    connection = duckdb.connect()
+    connection = connect()
     connection.register("incidents", incidents)
     connection.register("linked", links)
     columns = ["geoid", "income_quintile", "community_board", "borough"]
     connection.register("tracts", records.table("tracts", columns=columns))
     days = {"place": np.arange(len(cases.began)), "visited": cases.visited}
     connection.register("cases", pa.table({"complaint_id": cases.complaint_id, **days}))
-    began = connection.sql(_TRUE_INCIDENTS.format(date_from=cases.date_from)).fetchnumpy()
-    cause = connection.sql(_TRUE_CASES.format(date_from=cases.date_from)).fetchnumpy()
+    start = {"date_from": cases.date_from}
+    began = connection.sql(_TRUE_INCIDENTS, params=start).fetchnumpy()
+    cause = connection.sql(_TRUE_CASES, params=start).fetchnumpy()
     began["category"] = np.asarray(began["category"], object)
     return began, cause
 
 
 _TRUE_INCIDENTS = f"""
-SELECT CAST(i.began_at >= TIMESTAMP '{{date_from}}' AS INT) AS is_later, i.n_reports, i.category,
+SELECT CAST(i.began_at >= $date_from::TIMESTAMP AS INT) AS is_later, i.n_reports, i.category,
   CAST(i.is_actionable AS INT) AS is_actionable, t.community_board AS board,
   CASE t.borough {rows.BOROUGH_NUMBER} ELSE 0 END AS borough,
   CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-    ELSE {N_STRATA - 1} END AS stratum,
-  epoch(i.natural_end_at - i.began_at) / {rows.DAY_SECONDS} AS life_days
+    ELSE {literal(N_STRATA - 1)} END AS stratum,
+  epoch(i.natural_end_at - i.began_at) / {literal(rows.DAY_SECONDS)} AS life_days
 FROM incidents i JOIN tracts t ON t.geoid = i.tract"""
 
 _TRUE_CASES = f"""
 SELECT COALESCE(CAST(i.is_actionable AS INT), 0) AS is_actionable,
-  COALESCE(CAST(k.visited < epoch(i.natural_end_at - TIMESTAMP '{{date_from}}')
-    / {rows.DAY_SECONDS} AS INT), 0) AS is_open
+  COALESCE(CAST(k.visited < epoch(i.natural_end_at - $date_from::TIMESTAMP)
+    / {literal(rows.DAY_SECONDS)} AS INT), 0) AS is_open
 FROM cases k LEFT JOIN linked USING (complaint_id) LEFT JOIN incidents i USING (true_incident_id)
 ORDER BY k.place"""

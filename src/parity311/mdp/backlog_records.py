@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import LiteralString
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from parity311.mdp.backlog import N_CODES, Shape
 from parity311.mdp.backlog_params import N_STARTS
 from parity311.mdp.contract import N_STRATA
 from parity311.records.schema import BOROUGHS, SEVERITIES, VISIT_RESULTS
+from parity311.records.sql import cases as numbered
+from parity311.records.sql import literal
 from parity311.records.store import Records
 
 FEWEST_CASES = 200
@@ -80,7 +83,7 @@ def read_cases(records: Records, domain: str, date_from: date, date_to: date) ->
             f"{records.folder} has no records of domain {domain!r}, only of "
             f"{', '.join(records.domains)}; give a city that has them."
         )
-    rows = records.sql(_CASES.format(domain=domain, date_from=date_from, date_to=date_to))
+    rows = records.sql(_CASES, domain=domain, date_from=date_from, date_to=date_to)
 
     def column(name: str, kind: type = np.float64) -> np.ndarray:
         return rows[name].to_numpy(zero_copy_only=False).astype(kind)
@@ -114,9 +117,9 @@ def read_cases(records: Records, domain: str, date_from: date, date_to: date) ->
     return cases
 
 
-_CODES = " ".join(f"WHEN '{code}' THEN {i}" for i, code in enumerate(SEVERITIES))
-_RESULTS = " ".join(f"WHEN '{name}' THEN {i}" for i, name in enumerate(VISIT_RESULTS))
-BOROUGH_NUMBER = " ".join(f"WHEN '{name}' THEN {i}" for i, name in enumerate(BOROUGHS))
+_CODES = numbered(SEVERITIES)
+_RESULTS = numbered(VISIT_RESULTS)
+BOROUGH_NUMBER = numbered(BOROUGHS)
 _CASES = f"""
 WITH own AS (
   SELECT c.complaint_id, c.received_at, c.severity, c.category,
@@ -125,9 +128,9 @@ WITH own AS (
     COALESCE(t.community_board, 0) AS board,
     CASE t.borough {BOROUGH_NUMBER} ELSE 0 END AS borough,
     CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-      ELSE {N_STRATA - 1} END AS stratum
+      ELSE {literal(N_STRATA - 1)} END AS stratum
   FROM complaints c LEFT JOIN tracts t ON t.geoid = c.tract
-  WHERE c.domain = '{{domain}}' AND c.received_at < TIMESTAMP '{{date_to}}'
+  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP
 ), cases AS (
   SELECT case_id, min(received_at) AS began, count(*) AS n_reports,
     arg_min(complaint_id, received_at) AS complaint_id, arg_min(stratum, received_at) AS stratum,
@@ -137,7 +140,7 @@ WITH own AS (
   FROM own GROUP BY case_id
 ), first_visits AS (
   SELECT complaint_id, min(visited_at) AS visited_at, arg_min(result, visited_at) AS result
-  FROM visits WHERE visited_at < TIMESTAMP '{{date_to}}' GROUP BY complaint_id
+  FROM visits WHERE visited_at < $date_to::TIMESTAMP GROUP BY complaint_id
 ), heard AS (
   SELECT k.case_id, max(own.received_at) AS last_heard
   FROM cases k JOIN first_visits v USING (complaint_id) JOIN own ON own.case_id = k.case_id
@@ -145,12 +148,12 @@ WITH own AS (
 )
 SELECT k.complaint_id, k.stratum, k.board, k.borough, k.category, k.building, k.n_reports,
   CASE k.severity {_CODES} END AS code,
-  epoch(k.began - TIMESTAMP '{{date_from}}') / {DAY_SECONDS} AS began,
-  epoch(v.visited_at - TIMESTAMP '{{date_from}}') / {DAY_SECONDS} AS visited,
-  epoch(h.last_heard - TIMESTAMP '{{date_from}}') / {DAY_SECONDS} AS last_heard,
+  epoch(k.began - $date_from::TIMESTAMP) / {literal(DAY_SECONDS)} AS began,
+  epoch(v.visited_at - $date_from::TIMESTAMP) / {literal(DAY_SECONDS)} AS visited,
+  epoch(h.last_heard - $date_from::TIMESTAMP) / {literal(DAY_SECONDS)} AS last_heard,
   CASE v.result {_RESULTS} ELSE -1 END AS result,
-  CASE WHEN o.closed_at < TIMESTAMP '{{date_to}}'
-    THEN epoch(o.closed_at - TIMESTAMP '{{date_from}}') / {DAY_SECONDS} END AS left_after
+  CASE WHEN o.closed_at < $date_to::TIMESTAMP
+    THEN epoch(o.closed_at - $date_from::TIMESTAMP) / {literal(DAY_SECONDS)} END AS left_after
 FROM cases k LEFT JOIN first_visits v USING (complaint_id) LEFT JOIN heard h USING (case_id)
   LEFT JOIN outcomes o USING (complaint_id)
 ORDER BY k.began, k.complaint_id"""
@@ -245,36 +248,46 @@ def put_away_rate(cases: QueueCases, oldest_days: float) -> float:
 
 def visits_per_day(records: Records, domain: str, cases: QueueCases) -> float:
     """Visits made a day in the period."""
-    rows = records.sql(f"""
+    rows = records.sql(
+        """
 SELECT count(*) AS n FROM visits v JOIN complaints c USING (complaint_id)
-WHERE c.domain = '{domain}' AND v.visited_at >= TIMESTAMP '{cases.date_from}'
-  AND v.visited_at < TIMESTAMP '{cases.date_to}'""")
+WHERE c.domain = $domain AND v.visited_at >= $date_from::TIMESTAMP
+  AND v.visited_at < $date_to::TIMESTAMP""",
+        domain=domain,
+        date_from=cases.date_from,
+        date_to=cases.date_to,
+    )
     return float(rows["n"][0].as_py()) / max(cases.n_days, 1)
 
 
 def returning_share(records: Records, domain: str, cases: QueueCases) -> float:
     """Share of the visits without access after which the case stayed in line."""
-    rows = records.sql(f"""
+    rows = records.sql(
+        """
 SELECT avg(CAST(v.attempt < last.attempt AS INT)) AS share
 FROM visits v JOIN complaints c USING (complaint_id)
   JOIN (SELECT complaint_id, max(attempt) AS attempt FROM visits
-    WHERE visited_at < TIMESTAMP '{cases.date_to}' GROUP BY 1) last USING (complaint_id)
+    WHERE visited_at < $date_to::TIMESTAMP GROUP BY 1) last USING (complaint_id)
   JOIN outcomes o USING (complaint_id)
-WHERE c.domain = '{domain}' AND v.result = 'no_access' AND o.closed_at < TIMESTAMP '{cases.date_to}'
-  AND v.visited_at >= TIMESTAMP '{cases.date_from}'""")
+WHERE c.domain = $domain AND v.result = 'no_access' AND o.closed_at < $date_to::TIMESTAMP
+  AND v.visited_at >= $date_from::TIMESTAMP""",
+        domain=domain,
+        date_from=cases.date_from,
+        date_to=cases.date_to,
+    )
     share = rows["share"][0].as_py()
     return 0.0 if share is None else float(share)
 
 
 def addresses_by_place(
-    records: Records, condition: str = "true"
+    records: Records, condition: LiteralString = "true"
 ) -> dict[tuple[int, int, int], int]:
     """Number of buildings by community board, borough and stratum, that meet a condition."""
     rows = records.sql(f"""
 SELECT COALESCE(t.community_board, 0) AS board,
   CASE t.borough {BOROUGH_NUMBER} ELSE 0 END AS borough,
   CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-    ELSE {N_STRATA - 1} END AS stratum, count(*) AS n
+    ELSE {literal(N_STRATA - 1)} END AS stratum, count(*) AS n
 FROM buildings b JOIN tracts t ON t.geoid = b.tract WHERE {condition} GROUP BY 1, 2, 3""")
     return {(row["board"], row["borough"], row["stratum"]): row["n"] for row in rows.to_pylist()}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import LiteralString
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from parity311.errors import EstimationError
 from parity311.mdp.contract import N_STRATA
 from parity311.mdp.scores import fit_logistic, one_hot, predict
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES, VISIT_RESULTS
+from parity311.records.sql import cases, identifier, literal
 from parity311.records.store import Records
 
 FEWEST_CASES = 200
@@ -72,7 +74,7 @@ def read_casebook(
     records: Records, domain: str, date_from: date, date_to: date, flags: tuple[str, ...]
 ) -> Casebook:
     """Collect the cases of a domain first reported in [date_from, date_to)."""
-    rows = records.sql(_cases_query(domain, date_from, date_to, flags))
+    rows = records.sql(_cases_query(flags), domain=domain, date_from=date_from, date_to=date_to)
     if rows.num_rows < FEWEST_CASES:
         raise EstimationError(
             f"{records.folder} has {rows.num_rows} cases of {domain!r} from {date_from} to "
@@ -99,30 +101,31 @@ def read_casebook(
     )
 
 
-def _cases_query(domain: str, date_from: date, date_to: date, flags: tuple[str, ...]) -> str:
+def _cases_query(flags: tuple[str, ...]) -> LiteralString:
+    columns: list[LiteralString] = [identifier(flag) for flag in flags]
     chosen = "".join(
-        f",\n    arg_min(CAST({flag} AS INT), received_at) AS {flag}" for flag in flags
+        f",\n    arg_min(CAST({flag} AS INT), received_at) AS {flag}" for flag in columns
     )
-    kept = "".join(f", COALESCE({flag}, 0) AS {flag}" for flag in flags)
-    codes = " ".join(f"WHEN '{code}' THEN {i}" for i, code in enumerate(SEVERITIES))
-    results = " ".join(f"WHEN '{name}' THEN {i}" for i, name in enumerate(VISIT_RESULTS))
+    kept = "".join(f", COALESCE({flag}, 0) AS {flag}" for flag in columns)
+    codes = cases(SEVERITIES)
+    results = cases(VISIT_RESULTS)
     day = "86400.0"
     return f"""
 WITH own AS (
   SELECT c.*, COALESCE(c.incident_id, c.complaint_id) AS case_id, b.units,
     CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-      ELSE {N_STRATA - 1} END AS stratum
+      ELSE {literal(N_STRATA - 1)} END AS stratum
   FROM complaints c LEFT JOIN tracts t ON t.geoid = c.tract
     LEFT JOIN buildings b ON b.building_id = c.building_id
-  WHERE c.domain = '{domain}' AND c.received_at < TIMESTAMP '{date_to}'
+  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP
 ), cases AS (
   SELECT case_id, min(received_at) AS began, count(*) AS n_reports,
     arg_min(complaint_id, received_at) AS complaint_id, arg_min(stratum, received_at) AS stratum,
     arg_min(severity, received_at) AS severity, arg_min(units, received_at) AS units{chosen}
-  FROM own GROUP BY case_id HAVING min(received_at) >= TIMESTAMP '{date_from}'
+  FROM own GROUP BY case_id HAVING min(received_at) >= $date_from::TIMESTAMP
 ), first_visits AS (
   SELECT complaint_id, min(visited_at) AS visited_at, arg_min(result, visited_at) AS result
-  FROM visits WHERE visited_at < TIMESTAMP '{date_to}' GROUP BY complaint_id
+  FROM visits WHERE visited_at < $date_to::TIMESTAMP GROUP BY complaint_id
 ), heard AS (
   SELECT k.case_id, max(own.received_at) AS last_heard
   FROM cases k JOIN first_visits v USING (complaint_id) JOIN own ON own.case_id = k.case_id
@@ -133,7 +136,7 @@ SELECT k.complaint_id, k.stratum, CASE k.severity {codes} END AS code,
   epoch(v.visited_at - k.began) / {day} AS visit_wait,
   epoch(v.visited_at - h.last_heard) / {day} AS since_known,
   CASE v.result {results} ELSE -1 END AS result,
-  CASE WHEN v.visited_at IS NULL AND o.closed_at < TIMESTAMP '{date_to}'
+  CASE WHEN v.visited_at IS NULL AND o.closed_at < $date_to::TIMESTAMP
     THEN epoch(o.closed_at - k.began) / {day} END AS unvisited_days
 FROM cases k LEFT JOIN first_visits v USING (complaint_id) LEFT JOIN heard h USING (case_id)
   LEFT JOIN outcomes o USING (complaint_id)
@@ -142,13 +145,18 @@ ORDER BY k.began, k.complaint_id"""
 
 def visits_per_day(records: Records, domain: str, book: Casebook) -> np.ndarray:
     """Visits the inspectors could make per day, by month (12,)."""
-    rows = records.sql(f"""
+    rows = records.sql(
+        """
 SELECT month(day) AS month, sum(n_slots) AS n FROM (
   SELECT CAST(v.visited_at AS DATE) AS day, COALESCE(max(v.n_slots), count(*)) AS n_slots
   FROM visits v JOIN complaints c USING (complaint_id)
-  WHERE c.domain = '{domain}' AND v.visited_at >= TIMESTAMP '{book.date_from}'
-    AND v.visited_at < TIMESTAMP '{book.date_to}' GROUP BY 1)
-GROUP BY 1""")
+  WHERE c.domain = $domain AND v.visited_at >= $date_from::TIMESTAMP
+    AND v.visited_at < $date_to::TIMESTAMP GROUP BY 1)
+GROUP BY 1""",
+        domain=domain,
+        date_from=book.date_from,
+        date_to=book.date_to,
+    )
     slots = np.zeros(12)
     slots[rows["month"].to_numpy() - 1] = rows["n"].to_numpy().astype(np.float64)
     return book.per_day_by_month(slots)
@@ -202,6 +210,12 @@ def chance_by_kind(
 
 def access_by_stratum(stratum: np.ndarray, gets_in: np.ndarray, prior: float = 100.0) -> np.ndarray:
     """Chance that a visit gets in, by stratum (6,), leaning on the city's where visits are few."""
+    if len(gets_in) == 0:
+        raise EstimationError(
+            "No visit on record tells how often inspectors get in (none came soon enough after a "
+            "call to tell a locked door from a problem that had ended); import records with "
+            "inspection times, or more months."
+        )
     overall = float(gets_in.mean())
     n = np.bincount(stratum, minlength=N_STRATA)
     inside = np.bincount(stratum, gets_in, minlength=N_STRATA)

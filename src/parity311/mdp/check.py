@@ -13,15 +13,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from parity311.mdp.contract import EQUITY, N_REWARDS, N_STRATA, Domain, Transition
+from parity311.mdp.contract import EQUITY, N_REWARDS, N_STRATA, Domain, Policy, Transition
 from parity311.mdp.harness import Harness
 
 N_EPISODES = 3
 """Episodes of random actions a domain is tried for, each a little longer than its time limit."""
+N_ASKED = 256
+"""Observations of those episodes that every rule is asked about."""
 
 
-def check_domain(domain: Domain, params: Any = None) -> list[str]:
-    """Problems of a domain's decision process, in plain words; an empty list is what you want."""
+def check_domain(domain: Domain, params: Any = None, *, with_planner: bool = True) -> list[str]:
+    """Problems of a domain's decision process, in plain words; an empty list is what you want.
+
+    Where the domain has a planner it is run once, half a minute for the largest of ours.
+    """
     given = domain.play.example() if params is None else params
     problems = check_declaration(domain) + check_shapes(domain, given)
     if problems:
@@ -30,8 +35,9 @@ def check_domain(domain: Domain, params: Any = None) -> list[str]:
     problems += check_values(observations, moved)
     problems += check_time(domain, np.asarray(moved.terminated))
     problems += check_conservation(moved, waiting) + check_capacity(domain, given, moved)
-    problems += check_future(domain, given)
-    return problems + check_keys(domain, given) + check_tracing(domain)
+    problems += check_future(domain, given) + check_rules(domain, given, observations)
+    problems += check_keys(domain, given) + check_tracing(domain)
+    return problems + (check_planner(domain, given, observations) if with_planner else [])
 
 
 def check_declaration(domain: Domain) -> list[str]:
@@ -170,6 +176,53 @@ def check_future(domain: Domain, params: Any) -> list[str]:
     if np.allclose(np.asarray(seen), np.asarray(seen)[:1], atol=1e-6):
         return ["actions leave the future alone: every policy sees the same states"]
     return []
+
+
+def check_rules(domain: Domain, params: Any, seen: np.ndarray) -> list[str]:
+    """Rules that cannot be made, or choose what is not among the published actions."""
+    harness = Harness(domain)
+    problems = []
+    for name, make in domain.heuristics.items():
+        try:
+            policy = make(params, harness)
+        except Exception as error:  # whatever a newcomer's rule raises is what they must read
+            problems.append(f"rule {name!r} cannot be made: {type(error).__name__}: {error}")
+            continue
+        problems += _check_policy(f"rule {name!r}", policy, harness, seen)
+    return problems
+
+
+def check_planner(domain: Domain, params: Any, seen: np.ndarray) -> list[str]:
+    """A planner that does not fit the domain's actions or features."""
+    if domain.play.solve is None:
+        return []
+    harness = Harness(domain)
+    try:
+        policy = domain.play.solve(params, harness, np.asarray(domain.preference))
+    except Exception as error:  # an optimum for other actions fails inside numpy or JAX
+        return [f"the planner cannot solve it: {type(error).__name__}: {error}"]
+    return _check_policy("the planner", policy, harness, seen)
+
+
+def _check_policy(name: str, policy: Policy, harness: Harness, seen: np.ndarray) -> list[str]:
+    """Ask a policy at what was seen, and say which actions it takes that do not exist."""
+    chosen_features = seen.reshape(-1, seen.shape[-1])[:N_ASKED, np.array(harness.columns)]
+    # The coverage feature comes last: nobody is behind, or somebody is.
+    coverage = np.arange(len(chosen_features)) % 2
+    n_more = harness.n_features - chosen_features.shape[1]
+    asked = np.column_stack([chosen_features, *[coverage] * n_more]).astype(np.float32)
+    keys = jax.random.split(jax.random.key(3), len(asked))
+    try:
+        actions = np.asarray(jax.jit(jax.vmap(policy))(keys, asked))
+    except Exception as error:  # as above
+        return [f"{name} cannot decide: {type(error).__name__}: {error}"]
+    if actions.ndim != 1 or not np.issubdtype(actions.dtype, np.integer):
+        return [f"{name} gives {actions.dtype}{list(actions.shape[1:])}, not one whole number"]
+    n = harness.n_actions
+    beyond = sorted({int(action) for action in actions if not 0 <= action < n})
+    return (
+        [f"{name} chooses action {beyond[0]}; there are {n}, from 0 to {n - 1}"] if beyond else []
+    )
 
 
 def check_values(observations: np.ndarray, moved: Transition) -> list[str]:

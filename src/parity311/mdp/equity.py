@@ -207,22 +207,41 @@ def _features_dual(params: EquityParams, state: EquityState, stratum: jax.Array)
 DUAL = EquityMode((COVERAGE_FEATURE,), _update_dual, _reward_dual, _features_dual)
 
 
-def two_strata_gap(coverage: jax.Array) -> jax.Array:
-    """Difference between the mean of the two lowest and of the two highest quintiles."""
-    return jnp.abs(coverage[..., 0:2].mean(axis=-1) - coverage[..., 3:5].mean(axis=-1))
+Form = Callable[[jax.Array, jax.Array], jax.Array]
+"""A measure of disparity: correct escalations and need of each stratum (..., 6) -> (...)."""
 
 
-def coverage_variance(coverage: jax.Array) -> jax.Array:
-    """Variance over the known strata."""
-    return coverage[..., :N_KNOWN_STRATA].var(axis=-1)
+def _ratio(correct: jax.Array, need: jax.Array) -> jax.Array:
+    return correct / jnp.maximum(need, 1e-9)
 
 
-FORMS: dict[str, Callable[[jax.Array], jax.Array]] = {
+def two_strata_gap(correct: jax.Array, need: jax.Array) -> jax.Array:
+    """|n_high / N̂_high − n_low / N̂_low| (the paper's Eq. 9), quintiles pooled within a stratum.
+
+    The paper's strata are quintiles 1–2 and 4–5 together, so counts and needs are added up before
+    they are divided; a mean of quintile ratios would weigh a small quintile like a large one.
+    """
+    low = _ratio(correct[..., 0:2].sum(axis=-1), need[..., 0:2].sum(axis=-1))
+    high = _ratio(correct[..., 3:5].sum(axis=-1), need[..., 3:5].sum(axis=-1))
+    return jnp.abs(high - low)
+
+
+def largest_gap(correct: jax.Array, need: jax.Array) -> jax.Array:
+    """Largest difference of n / N̂ between two known strata (the paper's Eq. 10)."""
+    return coverage_gap(_ratio(correct, need))
+
+
+def coverage_variance(correct: jax.Array, need: jax.Array) -> jax.Array:
+    """Variance of n / N̂ over the known strata, each counted once (the paper's Eq. 11)."""
+    return _ratio(correct, need)[..., :N_KNOWN_STRATA].var(axis=-1)
+
+
+FORMS: dict[str, Form] = {
     "two_strata": two_strata_gap,
-    "max_gap": coverage_gap,
+    "max_gap": largest_gap,
     "variance": coverage_variance,
 }
-"""The paper's measures of disparity: coverage (6,) -> ()."""
+"""The paper's measures of disparity by name."""
 
 DEFICIT_SCALE = 10.0
 """A stratum a tenth behind the mean shows as 1."""
@@ -259,34 +278,37 @@ def _features_rates(params: EquityParams, state: EquityState, stratum: jax.Array
     return jnp.append(seen, _deficit(params, state, stratum))
 
 
-def _potential(form: Callable[[jax.Array], jax.Array]) -> EquityMode:
+def _in_window(form: Form, state: EquityState) -> jax.Array:
+    return form(state.correct, state.correct + state.unserved)
+
+
+def _potential(form: Form) -> EquityMode:
     def reward(params: EquityParams, state: EquityState, credit: jax.Array) -> jax.Array:
-        before = form(rolling_coverage(state))
-        after = form(rolling_coverage(count_step(params, state, credit)))
+        before = _in_window(form, state)
+        after = _in_window(form, count_step(params, state, credit))
         return (before - after) * _unit(params) / _horizon(params)
 
     return EquityMode(("coverage_deficit",), count_step, reward, _features_deficit)
 
 
-def _windowed(form: Callable[[jax.Array], jax.Array]) -> EquityMode:
+def _windowed(form: Form) -> EquityMode:
     def reward(params: EquityParams, state: EquityState, credit: jax.Array) -> jax.Array:
-        level = form(rolling_coverage(count_step(params, state, credit)))
+        level = _in_window(form, count_step(params, state, credit))
         return -level * _unit(params) * (1.0 - params.discount) / _horizon(params)
 
     names = (*RATE_NAMES, "coverage_gap", "coverage_deficit")
     return EquityMode(names, count_step, reward, _features_rates)
 
 
-def _per_step(form: Callable[[jax.Array], jax.Array]) -> EquityMode:
+def _per_step(form: Form) -> EquityMode:
     def reward(params: EquityParams, state: EquityState, credit: jax.Array) -> jax.Array:
         del state
-        need = params.denominators * params.window_steps
-        return -form(credit / jnp.maximum(need, 1e-9)) * _unit(params)
+        return -form(credit, params.denominators * params.window_steps) * _unit(params)
 
     return EquityMode(("coverage_deficit",), count_step, reward, _features_deficit)
 
 
-MODES: dict[str, Callable[[Callable[[jax.Array], jax.Array]], EquityMode]] = {
+MODES: dict[str, Callable[[Form], EquityMode]] = {
     "dual": lambda form: DUAL,
     "potential": _potential,
     "windowed": _windowed,

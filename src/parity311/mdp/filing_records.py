@@ -7,12 +7,14 @@ equipment that was filed at all comes from the calibration or, in a synthetic ci
 from __future__ import annotations
 
 from datetime import date
+from typing import LiteralString
 
 import numpy as np
 import pyarrow as pa
 
 from parity311.errors import EstimationError, unknown_name
 from parity311.mdp.contract import N_STRATA
+from parity311.records.sql import literal
 from parity311.records.store import Records
 
 FEWEST_FILINGS = 500
@@ -24,8 +26,8 @@ CUT_OFF = "INTERVAL 1 MICROSECOND PRECEDING"
 """The last moment a trailing window may look at."""
 
 
-def filings_query(domain: str, date_from: date, date_to: date, cut_off: str = CUT_OFF) -> str:
-    """SQL of every filing in [date_from, date_to) with what was known before it came in.
+def filings_query(cut_off: LiteralString = CUT_OFF) -> LiteralString:
+    """SQL of every filing in [$date_from, $date_to) with what was known before it.
 
     A defect is known once its filing is closed. `cut_off` is changed only by the test of it.
     """
@@ -37,35 +39,35 @@ WITH own AS (
     CAST(COALESCE(o.lff_180, false) AS INT) AS has_lff_180,
     CAST(o.defect_found AS INT) AS defect, o.closed_at,
     CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-      ELSE {N_STRATA - 1} END AS stratum
+      ELSE {literal(N_STRATA - 1)} END AS stratum
   FROM complaints c LEFT JOIN outcomes o USING (complaint_id)
     LEFT JOIN tracts t ON t.geoid = c.tract LEFT JOIN buildings b ON b.building_id = c.building_id
-  WHERE c.domain = '{domain}' AND c.received_at < TIMESTAMP '{date_to}'
+  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP
 ), events AS (
   SELECT complaint_id, received_at AS known_at, tract, equipment_id, 0 AS n, 0 AS defect FROM own
   UNION ALL
   SELECT NULL, closed_at, tract, equipment_id, 1, defect FROM own
-  WHERE closed_at < TIMESTAMP '{date_to}' AND defect IS NOT NULL
+  WHERE closed_at < $date_to::TIMESTAMP AND defect IS NOT NULL
 ), history AS (
   SELECT complaint_id,
     SUM(defect) OVER (PARTITION BY equipment_id ORDER BY known_at
-      RANGE BETWEEN INTERVAL {HISTORY_DAYS} DAY PRECEDING AND {cut_off}) AS earlier,
+      RANGE BETWEEN INTERVAL {literal(HISTORY_DAYS)} DAY PRECEDING AND {cut_off}) AS earlier,
     SUM(defect) OVER near AS tract_defects, SUM(n) OVER near AS tract_filings
   FROM events
   WINDOW near AS (PARTITION BY tract ORDER BY known_at
-    RANGE BETWEEN INTERVAL {HISTORY_DAYS} DAY PRECEDING AND {cut_off})
+    RANGE BETWEEN INTERVAL {literal(HISTORY_DAYS)} DAY PRECEDING AND {cut_off})
 )
 SELECT own.*, CAST(COALESCE(earlier, 0) > 0 AS INT) AS is_recurrent,
   COALESCE(tract_defects, 0) AS tract_defects, COALESCE(tract_filings, 0) AS tract_filings
 FROM own JOIN history USING (complaint_id)
-WHERE received_at >= TIMESTAMP '{date_from}' ORDER BY received_at, complaint_id"""
+WHERE received_at >= $date_from::TIMESTAMP ORDER BY received_at, complaint_id"""
 
 
 def read_filings(
     records: Records, domain: str, date_from: date, date_to: date
 ) -> dict[str, np.ndarray]:
     """Rows of `filings_query` as arrays; nulls become NaN."""
-    table = records.sql(filings_query(domain, date_from, date_to))
+    table = records.sql(filings_query(), domain=domain, date_from=date_from, date_to=date_to)
     if table.num_rows < FEWEST_FILINGS:
         raise EstimationError(
             f"{records.folder} has {table.num_rows} {domain} filings from {date_from} to "
@@ -79,10 +81,15 @@ def read_filings(
 
 def count_visits(records: Records, domain: str, date_from: date, date_to: date) -> int:
     """Visits made to filings in [date_from, date_to)."""
-    found = records.sql(f"""
+    found = records.sql(
+        """
 SELECT count(*) AS n FROM visits v JOIN complaints c USING (complaint_id)
-WHERE c.domain = '{domain}' AND v.visited_at >= TIMESTAMP '{date_from}'
-  AND v.visited_at < TIMESTAMP '{date_to}'""")
+WHERE c.domain = $domain AND v.visited_at >= $date_from::TIMESTAMP
+  AND v.visited_at < $date_to::TIMESTAMP""",
+        domain=domain,
+        date_from=date_from,
+        date_to=date_to,
+    )
     return int(found["n"][0].as_py())
 
 

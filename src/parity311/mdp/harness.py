@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from parity311.mdp.contract import EQUITY, N_REWARDS, Domain, Tally
+from parity311.mdp.contract import EQUITY, N_REWARDS, Domain, Tally, Transition
 from parity311.mdp.equity import (
     EquityMode,
     EquityParams,
@@ -147,10 +147,15 @@ class Harness:
         running: Running,
         action: jax.Array,
     ) -> Advance:
-        """Take one action; whoever calls starts the next episode where this one has ended."""
+        """Take one action; whoever calls starts the next episode where this one has ended.
+
+        Nothing can be raised from inside a compiled step, so an action that is not one of the
+        harness's is paid what is not a number, in place of what a domain would make of it.
+        """
         play = self.domain.play
         prices = running.equity.posted
-        moved = play.transition(key, params, running.state, action, prices)
+        moved = _pay_only(self.n_actions, action, play.transition(
+            key, params, running.state, action, prices))  # fmt: skip
         paid = self._mode.reward(equity, running.equity, moved.credit)
         reward = jnp.where(jnp.arange(N_REWARDS) == EQUITY, paid, moved.reward)
         heard = hear_complaints(running.equity, moved.tally.complaints)
@@ -194,3 +199,11 @@ class Harness:
             moved.observation,
             moved.tally,
         )
+
+
+def _pay_only(n_actions: int, action: jax.Array, moved: Transition) -> Transition:
+    """A transition whose rewards are not a number where the action does not exist."""
+    exists = (action >= 0) & (action < n_actions)
+    pay = lambda reward: jnp.where(exists, reward, jnp.nan)  # noqa: E731
+    tally = moved.tally._replace(published_reward=pay(moved.tally.published_reward))
+    return moved._replace(reward=pay(moved.reward), tally=tally)

@@ -12,7 +12,6 @@ from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ from parity311.mdp.contract import N_STRATA
 from parity311.mdp.office import OfficeParams
 from parity311.mdp.office_step import OfficeProcess
 from parity311.records.schema import SEVERITIES, VISIT_RESULTS
+from parity311.records.sql import connect, literal
 
 if TYPE_CHECKING:
     from parity311.records.store import Records
@@ -134,7 +134,7 @@ def count_buildings(records: Records) -> np.ndarray:
     """Buildings with a dwelling, by stratum (6,)."""
     rows = records.sql(f"""
 SELECT CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-  ELSE {N_STRATA - 1} END AS stratum, count(*) AS n
+  ELSE {literal(N_STRATA - 1)} END AS stratum, count(*) AS n
 FROM buildings b LEFT JOIN tracts t ON t.geoid = b.tract WHERE b.units > 0 GROUP BY 1""")
     found = np.zeros(N_STRATA)
     found[rows["stratum"].to_numpy()] = rows["n"].to_numpy()
@@ -147,13 +147,13 @@ def true_figures(
     """What really was from `date_from` on; `happened` is the opened truth of a synthetic city."""
     slug = kinds.slug
     book = casebook.read_casebook(records, slug, date_from, records.window[1], kinds.flags)
-    connection = duckdb.connect()
+    connection = connect()
     connection.register("incidents", happened.table("incidents", slug))
     connection.register("linked", happened.table("reports", slug))
     connection.register("tracts", records.table("tracts", columns=["geoid", "income_quintile"]))
     connection.register("visits", records.table("visits", slug))
     connection.register("cases", pa.table({"complaint_id": book.complaint_id}))
-    began = connection.sql(_TRUE_INCIDENTS.format(date_from=date_from)).fetchnumpy()
+    began = connection.sql(_TRUE_INCIDENTS, params={"date_from": date_from}).fetchnumpy()
     counts = np.bincount(began["stratum"] * 12 + began["month"], minlength=N_STRATA * 12)
     total = np.bincount(began["stratum"], minlength=N_STRATA)
     reported = np.bincount(began["stratum"], began["is_reported"], minlength=N_STRATA)
@@ -222,7 +222,7 @@ SELECT month(i.began_at) - 1 AS month, CAST(i.n_reports > 0 AS INT) AS is_report
   CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1 ELSE 5 END AS stratum,
   epoch(i.natural_end_at - i.began_at) / 86400.0 AS lifetime_days
 FROM incidents i LEFT JOIN tracts t ON t.geoid = i.tract
-WHERE i.began_at >= TIMESTAMP '{date_from}'"""
+WHERE i.began_at >= $date_from::TIMESTAMP"""
 
 _TRUE_CASES = """
 SELECT CAST(i.is_actionable AS INT) AS is_actionable,

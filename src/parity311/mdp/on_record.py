@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from typing import LiteralString
 
 import numpy as np
 
 from parity311.errors import EstimationError
 from parity311.mdp.contract import N_STRATA
 from parity311.records.schema import SEVERITIES
+from parity311.records.sql import identifier, literal
 from parity311.records.store import Records
 
 DAYS_PER_MONTH = 365.25 / 12
@@ -47,7 +49,7 @@ def read_reports(
     records: Records, domain: str, date_from: date, date_to: date, flags: tuple[str, ...]
 ) -> ReportsOnRecord:
     """Read the reports of a domain received in [date_from, date_to), in order."""
-    rows = records.sql(_reports_query(domain, date_from, date_to, flags))
+    rows = records.sql(_reports_query(flags), domain=domain, date_from=date_from, date_to=date_to)
     if rows.num_rows == 0:
         raise EstimationError(
             f"{records.folder} has no report of {domain!r} from {date_from} to {date_to}; choose "
@@ -77,32 +79,38 @@ def read_reports(
     )
 
 
-def _reports_query(domain: str, date_from: date, date_to: date, flags: tuple[str, ...]) -> str:
-    chosen = "".join(f", COALESCE(CAST(c.{flag} AS INT), 0) AS {flag}" for flag in flags)
+def _reports_query(flags: tuple[str, ...]) -> LiteralString:
+    chosen = "".join(
+        f", COALESCE(CAST(c.{flag} AS INT), 0) AS {flag}" for flag in map(identifier, flags)
+    )
     return f"""
 SELECT * FROM (
   SELECT c.complaint_id, c.tract, c.severity, c.received_at, COALESCE(b.units, 1) AS units{chosen},
     CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-      ELSE {N_STRATA - 1} END AS stratum,
+      ELSE {literal(N_STRATA - 1)} END AS stratum,
     row_number() OVER (PARTITION BY COALESCE(c.incident_id, c.complaint_id)
       ORDER BY c.received_at, c.complaint_id) - 1 AS n_earlier
   FROM complaints c LEFT JOIN tracts t ON t.geoid = c.tract
     LEFT JOIN buildings b ON b.building_id = c.building_id
-  WHERE c.domain = '{domain}' AND c.received_at < TIMESTAMP '{date_to}')
-WHERE received_at >= TIMESTAMP '{date_from}' ORDER BY received_at, complaint_id"""
+  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP)
+WHERE received_at >= $date_from::TIMESTAMP ORDER BY received_at, complaint_id"""
 
 
 def _waiting(records: Records, domain: str, date_to: date, at: np.ndarray) -> np.ndarray:
     """Cases that waited at each of these moments."""
-    rows = records.sql(f"""
+    rows = records.sql(
+        """
 WITH cases AS (
   SELECT COALESCE(c.incident_id, c.complaint_id) AS case_id, min(c.received_at) AS began,
     arg_min(o.closed_at, c.received_at) AS closed, min(v.visited_at) AS visited
   FROM complaints c LEFT JOIN outcomes o USING (complaint_id)
     LEFT JOIN (SELECT complaint_id, min(visited_at) AS visited_at FROM visits GROUP BY 1) v
       USING (complaint_id)
-  WHERE c.domain = '{domain}' AND c.received_at < TIMESTAMP '{date_to}' GROUP BY 1)
-SELECT began, LEAST(closed, visited) AS ended FROM cases""")
+  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP GROUP BY 1)
+SELECT began, LEAST(closed, visited) AS ended FROM cases""",
+        domain=domain,
+        date_to=date_to,
+    )
     began, ended = (
         rows[name].drop_null().to_numpy().astype("datetime64[s]") for name in ("began", "ended")
     )
@@ -111,11 +119,15 @@ SELECT began, LEAST(closed, visited) AS ended FROM cases""")
 
 def _visits_per_day(records: Records, domain: str, date_to: date) -> np.ndarray:
     """Visits per day by month of the year (12,), over the days before `date_to`."""
-    rows = records.sql(f"""
+    rows = records.sql(
+        """
 SELECT month(v.visited_at) AS month, count(*) AS n,
   count(DISTINCT year(v.visited_at)) AS years
 FROM visits v JOIN complaints c USING (complaint_id)
-WHERE c.domain = '{domain}' AND v.visited_at < TIMESTAMP '{date_to}' GROUP BY 1""")
+WHERE c.domain = $domain AND v.visited_at < $date_to::TIMESTAMP GROUP BY 1""",
+        domain=domain,
+        date_to=date_to,
+    )
     found = np.full(12, np.nan)
     month = rows["month"].to_numpy() - 1
     years = rows["years"].to_numpy().astype(np.float64)

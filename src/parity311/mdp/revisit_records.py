@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, LiteralString
 
-import duckdb
 import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 
-from parity311.errors import EstimationError, InputError
+from parity311.errors import EstimationError
 from parity311.mdp import casebook
 from parity311.mdp.contract import N_STRATA
 from parity311.mdp.kind_chances import chance_from_looks
@@ -32,7 +31,9 @@ from parity311.mdp.stream_records import (
     true_reporting,
     units_by_kind,
 )
+from parity311.records.absent import no_such_domain
 from parity311.records.schema import SEVERITIES
+from parity311.records.sql import cases, connect, literal
 from parity311.records.store import Records
 
 FEWEST_VISITS = 100
@@ -93,12 +94,10 @@ def read_visits(
     Of the others, `is_found` is what the first visit brought.
     """
     if office.slug not in records.domains:
-        have = ", ".join(records.domains) or "none"
-        raise InputError(
-            f"{records.folder} has no complaints of domain {office.slug!r}; it has: {have}. Build "
-            "or import records of that domain."
-        )
-    rows = records.sql(_visits_query(office, date_from, date_to, without_access))
+        raise no_such_domain(records, office.slug)
+    rows = records.sql(
+        _visits_query(without_access), domain=office.slug, date_from=date_from, date_to=date_to
+    )
     if without_access and rows.num_rows < FEWEST_VISITS:
         raise EstimationError(
             f"{records.folder} has {rows.num_rows} first visits without access of "
@@ -129,16 +128,16 @@ def read_visits(
     )
 
 
-def _visits_query(office: Office, date_from: date, date_to: date, without_access: bool) -> str:
+def _visits_query(without_access: bool) -> LiteralString:
     is_asked = "k.result = 'no_access'" if without_access else "k.result <> 'no_access'"
-    codes = " ".join(f"WHEN '{code}' THEN {i}" for i, code in enumerate(SEVERITIES))
+    codes = cases(SEVERITIES)
     day = "86400.0"
     before = "INTERVAL 1 MICROSECOND PRECEDING"
-    past = f"RANGE BETWEEN INTERVAL {HISTORY_DAYS} DAY PRECEDING AND {before}"
+    past = f"RANGE BETWEEN INTERVAL {literal(HISTORY_DAYS)} DAY PRECEDING AND {before}"
     return f"""
 WITH own AS (
   SELECT c.*, COALESCE(c.incident_id, c.complaint_id) AS case_id FROM complaints c
-  WHERE c.domain = '{office.slug}' AND c.received_at < TIMESTAMP '{date_to}'
+  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP
 ), cases AS (
   SELECT case_id, min(received_at) AS began, count(*) AS n_reports,
     arg_min(complaint_id, received_at) AS complaint_id, arg_min(tract, received_at) AS tract,
@@ -147,10 +146,10 @@ WITH own AS (
 ), firsts AS (
   SELECT k.*, v.visited_at, v.result, t.community_board, COALESCE(b.units, 1) AS units,
     CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-      ELSE {N_STRATA - 1} END AS stratum
+      ELSE {literal(N_STRATA - 1)} END AS stratum
   FROM cases k JOIN visits v ON v.complaint_id = k.complaint_id AND v.attempt = 1
     LEFT JOIN tracts t ON t.geoid = k.tract LEFT JOIN buildings b ON b.building_id = k.building_id
-  WHERE v.visited_at < TIMESTAMP '{date_to}'
+  WHERE v.visited_at < $date_to::TIMESTAMP
 ), known AS (
   SELECT *, CAST(result = 'no_access' AS INT) AS denied,
     count(*) OVER board AS n_board,
@@ -165,21 +164,21 @@ WITH own AS (
       RANGE BETWEEN UNBOUNDED PRECEDING AND {before})
 ), seconds AS (
   SELECT complaint_id, visited_at AS second_at, result AS second_result
-  FROM visits WHERE attempt = 2 AND visited_at < TIMESTAMP '{date_to}'
+  FROM visits WHERE attempt = 2 AND visited_at < $date_to::TIMESTAMP
 )
 SELECT k.complaint_id, k.visited_at, k.stratum, k.units, month(k.visited_at) AS month,
   CASE k.severity {codes} END AS code, k.n_reports,
   epoch(k.visited_at - k.began) / {day} AS age_days,
-  (k.denied_board + {DENIAL_PRIOR} * k.denied_city) / (k.n_board + {DENIAL_PRIOR})
+  (k.denied_board + {literal(DENIAL_PRIOR)} * k.denied_city) / (k.n_board + {literal(DENIAL_PRIOR)})
     / greatest(k.denied_city, 1e-6) AS denial_ratio,
   CASE WHEN k.denied_building > 0 THEN 2 WHEN k.n_building > 0 THEN 1 ELSE 0 END AS past,
   epoch(s.second_at - k.visited_at) / {day} AS delay_days,
   CASE WHEN s.second_result <> 'no_access' THEN 1 ELSE 0 END AS gets_in,
   CASE WHEN COALESCE(s.second_result, k.result) = 'violation' THEN 1 ELSE 0 END AS is_found,
-  epoch(least(COALESCE(o.closed_at, TIMESTAMP '{date_to}'), TIMESTAMP '{date_to}') - k.began)
+  epoch(least(COALESCE(o.closed_at, $date_to::TIMESTAMP), $date_to::TIMESTAMP) - k.began)
     / {day} AS open_days
 FROM known k LEFT JOIN seconds s USING (complaint_id) LEFT JOIN outcomes o USING (complaint_id)
-WHERE {is_asked} AND k.visited_at >= TIMESTAMP '{date_from}'
+WHERE {is_asked} AND k.visited_at >= $date_from::TIMESTAMP
 ORDER BY k.visited_at, k.complaint_id"""
 
 
@@ -332,7 +331,7 @@ def true_revisits(
     visits = read_visits(office, records, date_from, last)
     delay = np.nan_to_num(visits.delay_days, nan=1e4)
     second = visits.visited_at + (delay * 86_400e6).astype("timedelta64[us]")
-    connection = duckdb.connect()
+    connection = connect()
     connection.register("incidents", happened.table("incidents", office.slug))
     connection.register("linked", happened.table("reports", office.slug))
     connection.register("visits", records.table("visits", office.slug))

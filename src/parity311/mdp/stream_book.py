@@ -8,17 +8,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import LiteralString
 
 import numpy as np
 
-from parity311.errors import EstimationError, InputError
+from parity311.errors import EstimationError
 from parity311.mdp.contract import N_STRATA
 from parity311.mdp.stream import N_LEVELS, ActionTable, Shape
+from parity311.records.absent import no_such_domain
 from parity311.records.schema import SEVERITIES
+from parity311.records.sql import cases, literal
 from parity311.records.store import Records
 
 FEWEST_CASES = 120
 """Cases below which a stream cannot be estimated (assumed: a few per kind that matters)."""
+FEWEST_TESTED = 30
+"""Cases below which nothing is scored: where the truth is known every case brings its own chance,
+and only the mixture of kinds is a sample, whose error fewer cannot show (assumed)."""
 
 HISTORY_DAYS = 180
 """Days over which complaints about an address, and about its tract, are remembered (assumed)."""
@@ -30,9 +36,9 @@ class Office:
 
     slug: str
     shape: Shape
-    place_sql: str
+    place_sql: LiteralString
     """SQL over the columns of a case: its place, 0 … n_places - 1"""
-    history_sql: str
+    history_sql: LiteralString
     """SQL over the columns of a case: its history, 0 … n_histories - 1, the top is recurrent"""
     days_per_complaint: float
     """Days between two complaints of one office: which share of the city it is"""
@@ -88,23 +94,27 @@ CUT_OFF = "INTERVAL 1 MICROSECOND PRECEDING"
 
 
 def read_book(
-    office: Office, records: Records, date_from: date, date_to: date, cut_off: str = CUT_OFF
+    office: Office,
+    records: Records,
+    date_from: date,
+    date_to: date,
+    cut_off: LiteralString = CUT_OFF,
+    *,
+    fewest: int = FEWEST_CASES,
 ) -> Book:
-    """Collect an office's cases first reported in [date_from, date_to).
+    """Collect an office's cases first reported in [date_from, date_to), `fewest` of them at least.
 
     `cut_off` is changed only by the test of it.
     """
     if office.slug not in records.domains:
-        have = ", ".join(records.domains) or "none"
-        raise InputError(
-            f"{records.folder} has no complaints of domain {office.slug!r}; it has: {have}. Build "
-            "or import records of that domain."
-        )
-    rows = records.sql(_book_query(office, date_from, date_to, cut_off))
-    if rows.num_rows < FEWEST_CASES:
+        raise no_such_domain(records, office.slug)
+    rows = records.sql(
+        _book_query(office, cut_off), domain=office.slug, date_from=date_from, date_to=date_to
+    )
+    if rows.num_rows < fewest:
         raise EstimationError(
             f"{records.folder} has {rows.num_rows} cases of {office.slug!r} from {date_from} to "
-            f"{date_to}; at least {FEWEST_CASES} are needed, give more months."
+            f"{date_to}; at least {fewest} are needed, give more months."
         )
 
     def column(name: str, kind: type = np.float64) -> np.ndarray:
@@ -130,14 +140,13 @@ def read_book(
     )
 
 
-def _book_query(office: Office, date_from: date, date_to: date, cut_off: str) -> str:
-    codes = " ".join(f"WHEN '{code}' THEN {i}" for i, code in enumerate(SEVERITIES))
+def _book_query(office: Office, cut_off: LiteralString) -> LiteralString:
     day = "86400.0"
     return f"""
 WITH own AS (
   SELECT c.*, COALESCE(c.incident_id, c.complaint_id) AS case_id
   FROM complaints c
-  WHERE c.domain = '{office.slug}' AND c.received_at < TIMESTAMP '{date_to}'
+  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP
 ), cases AS (
   SELECT case_id, min(received_at) AS began, count(*) AS n_reports,
     arg_min(complaint_id, received_at) AS complaint_id, arg_min(tract, received_at) AS tract,
@@ -148,15 +157,15 @@ WITH own AS (
   SELECT k.*, epoch(began - lag(began) OVER (PARTITION BY building_id ORDER BY began))
       / {day} AS gap_days,
     count(*) OVER (PARTITION BY tract ORDER BY began RANGE BETWEEN
-      INTERVAL {HISTORY_DAYS} DAY PRECEDING AND {cut_off}) AS n_near,
+      INTERVAL {literal(HISTORY_DAYS)} DAY PRECEDING AND {cut_off}) AS n_near,
     count(*) OVER (ORDER BY began RANGE BETWEEN
-      INTERVAL {HISTORY_DAYS} DAY PRECEDING AND {cut_off}) AS n_city
+      INTERVAL {literal(HISTORY_DAYS)} DAY PRECEDING AND {cut_off}) AS n_city
   FROM cases k
 ), found AS (
   SELECT complaint_id, min(visited_at) AS first_at, count(*) AS n_visits,
     min(visited_at) FILTER (WHERE result <> 'no_access') AS looked_at,
     max(CAST(result = 'violation' AS INT)) AS is_found
-  FROM visits WHERE visited_at < TIMESTAMP '{date_to}' GROUP BY complaint_id
+  FROM visits WHERE visited_at < $date_to::TIMESTAMP GROUP BY complaint_id
 ), heard AS (
   SELECT k.case_id, max(own.received_at) AS last_heard
   FROM cases k JOIN found v USING (complaint_id) JOIN own ON own.case_id = k.case_id
@@ -165,21 +174,21 @@ WITH own AS (
   SELECT k.*, t.borough, t.community_board, COALESCE(b.units, 1) AS units,
     k.n_near / greatest(k.n_city / (SELECT count(*) FROM tracts), 1e-9) AS near_ratio,
     CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-      ELSE {N_STRATA - 1} END AS stratum
+      ELSE {literal(N_STRATA - 1)} END AS stratum
   FROM known k LEFT JOIN tracts t ON t.geoid = k.tract
     LEFT JOIN buildings b ON b.building_id = k.building_id
 )
-SELECT k.complaint_id, k.stratum, CASE k.severity {codes} END AS code, k.units,
+SELECT k.complaint_id, k.stratum, CASE k.severity {cases(SEVERITIES)} END AS code, k.units,
   month(k.began) AS month, k.n_reports, ({office.place_sql}) AS place,
   ({office.history_sql}) AS history,
-  epoch(least(COALESCE(o.closed_at, TIMESTAMP '{date_to}'), TIMESTAMP '{date_to}') - k.began)
+  epoch(least(COALESCE(o.closed_at, $date_to::TIMESTAMP), $date_to::TIMESTAMP) - k.began)
     / {day} AS open_days,
   epoch(v.looked_at - COALESCE(h.last_heard, k.began)) / {day} AS looked_days,
   COALESCE(v.is_found, 0) AS is_found, COALESCE(v.n_visits, 0) AS n_visits,
   epoch(v.first_at - k.began) / {day} AS first_wait
 FROM described k LEFT JOIN found v USING (complaint_id) LEFT JOIN heard h USING (case_id)
   LEFT JOIN outcomes o USING (complaint_id)
-WHERE k.began >= TIMESTAMP '{date_from}' ORDER BY k.began, k.complaint_id"""
+WHERE k.began >= $date_from::TIMESTAMP ORDER BY k.began, k.complaint_id"""
 
 
 def history_start(records: Records, date_from: date, date_to: date) -> date:

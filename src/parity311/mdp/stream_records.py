@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
-import duckdb
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,11 +24,19 @@ from parity311.mdp.stream import (
     StreamParams,
     severity_score,
 )
-from parity311.mdp.stream_book import Book, Office, history_start, read_book, season_of
+from parity311.mdp.stream_book import (
+    FEWEST_TESTED,
+    Book,
+    Office,
+    history_start,
+    read_book,
+    season_of,
+)
 from parity311.mdp.stream_lifetimes import believe_lifetime
 from parity311.mdp.stream_worth import capacity_shares, check_params, kind_shares
 from parity311.mdp.visit_sequences import read_sequences
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
+from parity311.records.sql import connect
 from parity311.records.store import Records
 
 FEWEST_LOOKED = 40
@@ -147,12 +154,17 @@ def period_rates(season: np.ndarray, dates: tuple[date, date]) -> np.ndarray:
 
 def _visits_per_case(office: Office, records: Records, book: Book) -> float:
     """Cases the inspectors can deal with per case that comes in: slots over attempts."""
-    rows = records.sql(f"""
+    rows = records.sql(
+        """
 SELECT sum(n_slots) AS n FROM (
   SELECT CAST(v.visited_at AS DATE) AS day, COALESCE(max(v.n_slots), count(*)) AS n_slots
   FROM visits v JOIN complaints c USING (complaint_id)
-  WHERE c.domain = '{office.slug}' AND v.visited_at >= TIMESTAMP '{book.dates[0]}'
-    AND v.visited_at < TIMESTAMP '{book.dates[1]}' GROUP BY 1)""")
+  WHERE c.domain = $domain AND v.visited_at >= $date_from::TIMESTAMP
+    AND v.visited_at < $date_to::TIMESTAMP GROUP BY 1)""",
+        domain=office.slug,
+        date_from=book.dates[0],
+        date_to=book.dates[1],
+    )
     slots = float(rows["n"][0].as_py() or 0.0)
     attempts = book.n_visits[book.n_visits > 0]
     return slots / len(book.kind) / max(float(attempts.mean()) if len(attempts) else 1.0, 1.0)
@@ -244,7 +256,7 @@ SELECT i.n_reports, i.began_at,
   epoch(i.natural_end_at - i.began_at) / 86400.0 AS lifetime_days,
   epoch(i.ended_at - i.first_reported_at) / 86400.0 AS heard_days
 FROM incidents i LEFT JOIN tracts t ON t.geoid = i.tract
-WHERE i.began_at < TIMESTAMP '{date_to}'"""
+WHERE i.began_at < $date_to::TIMESTAMP"""
 
 _TRUE_CASES = """
 SELECT i.actionable_chance AS chance,
@@ -268,10 +280,10 @@ class TrueReporting(NamedTuple):
 
 def true_reporting(office: Office, records: Records, happened: Any, date_to: date) -> TrueReporting:
     """Lifetimes and reporting of the incidents of a synthetic city before `date_to`."""
-    connection = duckdb.connect()
+    connection = connect()
     connection.register("incidents", happened.table("incidents", office.slug))
     connection.register("tracts", records.table("tracts", columns=["geoid", "income_quintile"]))
-    began = connection.sql(_TRUE_INCIDENTS.format(date_to=date_to)).fetchnumpy()
+    began = connection.sql(_TRUE_INCIDENTS, params={"date_to": date_to}).fetchnumpy()
     lifetime = float(began["lifetime_days"].mean())
     # Who reports does not change over the years, but what began lately may yet be reported.
     early = np.datetime64(date_to) - np.timedelta64(int(2 * lifetime), "D")
@@ -305,8 +317,9 @@ def true_params(
     record.
     """
     last = date_to or records.window[1]
-    book, shape = read_book(office, records, date_from, last), office.shape
-    connection = duckdb.connect()
+    book = read_book(office, records, date_from, last, fewest=FEWEST_TESTED)
+    shape = office.shape
+    connection = connect()
     connection.register("incidents", happened.table("incidents", office.slug))
     connection.register("linked", happened.table("reports", office.slug))
     connection.register("visits", records.table("visits", office.slug))

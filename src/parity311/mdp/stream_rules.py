@@ -234,11 +234,12 @@ def index_rule(layout: Layout, params: StreamParams, harness: Harness) -> Policy
 
 
 def today_rule(layout: Layout, params: StreamParams, harness: Harness) -> Policy:
-    """Today's rule: the crew for the gravest code, everybody else into the round as they come."""
+    """Today's rule: the crew, where there is one, for the gravest code, the round for the rest."""
     is_grave = (layout.shape.kinds[:, 1] == N_LEVELS - 1).astype(np.float64)
     grave = float(kind_shares(layout.shape, params) @ is_grave)
     n_strong = len(layout.strong_shares(grave))
-    wanted = (1.0, grave, *[0.0] * (n_strong - 1))
+    # An office without a crew has one bar: the round's.
+    wanted = (1.0, grave, *[0.0] * n_strong)[: 1 + n_strong]
     return make_rule(layout, params, harness, is_grave, wanted)
 
 

@@ -55,7 +55,7 @@ def resolve_order(params: StreamParams, state: State, action: jax.Array) -> Orde
 
 
 def resolve_price(shape: Shape, params: StreamParams, state: State, price: jax.Array) -> jax.Array:
-    """What COVERAGE_PRICED dispatch comes to: the crew for code A, the round, or nobody.
+    """What COVERAGE_PRICED dispatch comes to: a crew, if any, for code A, the round, or nobody.
 
     The severity score, raised by a factor e for one unit of the stratum's coverage price, against
     a bar that rises with the queue by what waiting behind it loses. The score knows only what the
@@ -63,7 +63,8 @@ def resolve_price(shape: Shape, params: StreamParams, state: State, price: jax.A
     """
     level = shape.level(state.kind)
     waiting = waiting_factors(params)[state.season]
-    to_crew = (level == N_LEVELS - 1) & ~state.is_crew_busy
+    has_crew = (params.actions.resource == CREW).any()
+    to_crew = (level == N_LEVELS - 1) & ~state.is_crew_busy & has_crew
     lost = jnp.where(to_crew, 1.0, pick(waiting, state.n_queued) / waiting[1])
     score = severity_score(shape, state.kind) * lost * jnp.exp(price)
     resource = jnp.where(to_crew, CREW, ROUND)

@@ -47,6 +47,9 @@ MAX_SWEEPS = 3_000
 N_IMPROVEMENTS = 2
 """Rounds in which a policy that does not see the whole state is improved."""
 
+NEVER = -1e6
+"""Reward of a crew that an office does not have; finite, since states are pushed through it."""
+
 N_OCCUPANCY = 80
 """Steps after which the states a policy visits count as settled."""
 
@@ -152,6 +155,9 @@ def _order_rewards(
     rewards[ROUND] = gain[round_action][:, None, None] * waiting - cost[round_action][:, None, None]
     action[PUT_OFF], action[ROUND] = first[PUT_OFF], round_action
     crew = np.flatnonzero(resource == CREW)
+    if not len(crew):
+        rewards[CREW], action[CREW] = NEVER, round_action
+        return rewards, action
     best = np.argmax(gain[crew] - cost[crew], axis=0)
     action[CREW] = crew[best]
     rewards[CREW] = (gain[crew] - cost[crew]).max(axis=0)[:, None, None]

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from parity311.records.schema import SEVERITIES
+from parity311.records.sql import cases, literal
 from parity311.records.store import Records
 
 FOUND, NOTHING, SHUT_THEN_FOUND, SHUT_THEN_NOTHING, SHUT_TWICE, SHUT = range(6)
@@ -58,7 +59,7 @@ class Sequences(NamedTuple):
 
 def read_sequences(slug: str, records: Records, date_from: date, date_to: date) -> Sequences:
     """Visits before `date_to` to the cases first reported in [date_from, date_to)."""
-    rows = records.sql(_query(slug, date_from, date_to))
+    rows = records.sql(_QUERY, domain=slug, date_from=date_from, date_to=date_to)
 
     def column(name: str, kind: type = np.float64) -> np.ndarray:
         return rows[name].to_numpy(zero_copy_only=False).astype(kind)
@@ -75,29 +76,28 @@ def read_sequences(slug: str, records: Records, date_from: date, date_to: date) 
     )
 
 
-def _query(slug: str, date_from: date, date_to: date) -> str:
-    codes = " ".join(f"WHEN '{code}' THEN {i}" for i, code in enumerate(SEVERITIES))
-    return f"""
+_SHUT = literal(SHUT_THEN_FOUND)
+_NUMBERS = {"violation": FOUND, "no_access": SHUT_THEN_FOUND}
+_QUERY = f"""
 WITH own AS (
   SELECT c.*, COALESCE(c.incident_id, c.complaint_id) AS case_id FROM complaints c
-  WHERE c.domain = '{slug}' AND c.received_at < TIMESTAMP '{date_to}'
+  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP
 ), cases AS (
   SELECT min(received_at) AS began, arg_min(complaint_id, received_at) AS complaint_id,
     arg_min(severity, received_at) AS severity, arg_min(category, received_at) AS category
-  FROM own GROUP BY case_id HAVING min(received_at) >= TIMESTAMP '{date_from}'
+  FROM own GROUP BY case_id HAVING min(received_at) >= $date_from::TIMESTAMP
 ), made AS (
   SELECT complaint_id, visited_at, attempt,
-    CASE result WHEN 'violation' THEN {FOUND} WHEN 'no_access' THEN {SHUT_THEN_FOUND}
-      ELSE {NOTHING} END AS number
-  FROM visits WHERE visited_at < TIMESTAMP '{date_to}' AND attempt <= 2
+    CASE result {cases(_NUMBERS)} ELSE {literal(NOTHING)} END AS number
+  FROM visits WHERE visited_at < $date_to::TIMESTAMP AND attempt <= 2
 )
-SELECT CASE k.severity {codes} ELSE {len(SEVERITIES) - 1} END AS code,
+SELECT CASE k.severity {cases(SEVERITIES)} ELSE {literal(len(SEVERITIES) - 1)} END AS code,
   dense_rank() OVER (ORDER BY k.category) AS category,
   epoch(a.visited_at - k.began) / 86400.0 AS first_days,
-  CASE WHEN a.number = {SHUT_THEN_FOUND} THEN epoch(b.visited_at - k.began) / 86400.0
+  CASE WHEN a.number = {_SHUT} THEN epoch(b.visited_at - k.began) / 86400.0
     END AS second_days,
-  CASE WHEN a.number <> {SHUT_THEN_FOUND} THEN a.number
-    WHEN b.number IS NULL THEN {SHUT} ELSE {SHUT_THEN_FOUND} + b.number END AS result
+  CASE WHEN a.number <> {_SHUT} THEN a.number
+    WHEN b.number IS NULL THEN {literal(SHUT)} ELSE {_SHUT} + b.number END AS result
 FROM cases k JOIN made a ON a.complaint_id = k.complaint_id AND a.attempt = 1
   LEFT JOIN made b ON b.complaint_id = k.complaint_id AND b.attempt = 2
 ORDER BY k.began, k.complaint_id"""

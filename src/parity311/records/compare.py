@@ -15,6 +15,7 @@ from scipy.stats import binom
 
 from parity311.errors import InputError
 from parity311.records.schema import BOROUGHS, DISPOSITION_CLASSES
+from parity311.records.sql import identifier, literal
 from parity311.records.store import Records
 
 Z = 1.959964
@@ -105,31 +106,38 @@ def _quantile_row(domain: str, q: float, days: np.ndarray, other_days: np.ndarra
 
 def _closing_days(records: Records, domain: str) -> np.ndarray:
     """Sorted days from report to closing of what was closed, duplicates left out."""
-    rows = records.sql(f"""
+    rows = records.sql(
+        """
 SELECT date_diff('second', c.received_at, o.closed_at) / 86400.0 AS days
 FROM complaints c JOIN outcomes o USING (complaint_id)
-WHERE c.domain = '{domain}' AND o.closed_at IS NOT NULL AND o.disposition_class <> 'duplicate'
-ORDER BY days""")
+WHERE c.domain = $domain AND o.closed_at IS NOT NULL AND o.disposition_class <> 'duplicate'
+ORDER BY days""",
+        domain=domain,
+    )
     return rows["days"].to_numpy(zero_copy_only=False).astype(np.float64)
 
 
 def _shares(records: Records, domain: str) -> list[tuple[str, int, int]]:
     """(figure, count, out of) of every share, in a fixed order."""
-    columns = records.sql(f"SELECT * FROM complaints WHERE domain = '{domain}' LIMIT 0")
+    columns = records.sql("SELECT * FROM complaints LIMIT 0")
     classes = ", ".join(
-        f"count(*) FILTER (WHERE o.disposition_class = '{name}') AS \"outcome {name}\""
+        f"count(*) FILTER (WHERE o.disposition_class = {literal(name)}) "
+        f"AS {identifier(f'outcome {name}')}"
         for name in DISPOSITION_CLASSES
         if name not in ("pending", "other")
     )
     boroughs = ", ".join(
-        f"count(*) FILTER (WHERE t.borough = '{name}') AS \"borough {name}\"" for name in BOROUGHS
+        f"count(*) FILTER (WHERE t.borough = {literal(name)}) AS {identifier(f'borough {name}')}"
+        for name in BOROUGHS
     )
     quintiles = ", ".join(
-        f'count(*) FILTER (WHERE t.income_quintile = {k}) AS "income quintile {k}"'
+        f"count(*) FILTER (WHERE t.income_quintile = {literal(k)}) "
+        f"AS {identifier(f'income quintile {k}')}"
         for k in range(1, 6)
     )
     wide = "is_building_wide" if "is_building_wide" in columns.column_names else "NULL::BOOLEAN"
-    row = records.sql(f"""
+    row = records.sql(
+        f"""
 SELECT {classes}, {boroughs}, {quintiles},
   count(*) FILTER (WHERE {wide}) AS "building-wide", count({wide}) AS n_wide,
   count(*) FILTER (WHERE hour(c.received_at) BETWEEN 8 AND 17 AND {_TIMED}) AS "received 8 to 18 h",
@@ -137,7 +145,9 @@ SELECT {classes}, {boroughs}, {quintiles},
   count(*) FILTER (WHERE o.disposition_class NOT IN ('pending', 'other')) AS n_outcome,
   count(t.borough) AS n_borough, count(*) FILTER (WHERE t.income_quintile > 0) AS n_quintile
 FROM complaints c LEFT JOIN outcomes o USING (complaint_id) LEFT JOIN tracts t ON t.geoid = c.tract
-WHERE c.domain = '{domain}'""").to_pylist()[0]
+WHERE c.domain = $domain""",
+        domain=domain,
+    ).to_pylist()[0]
     totals = {
         "outcome": row["n_outcome"],
         "borough": row["n_borough"],

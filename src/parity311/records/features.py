@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from typing import LiteralString
 
 import pyarrow as pa
 
-from parity311.errors import InputError
+from parity311.records.absent import no_such_domain
+from parity311.records.sql import identifier, literal
 from parity311.records.store import Records
 
 STRICTLY_BEFORE = "INTERVAL 1 MICROSECOND PRECEDING"
@@ -43,7 +45,11 @@ FEATURES: tuple[Feature, ...] = (
 
 
 def complaint_features(
-    records: Records, domain: str, *, before: date | None = None, cut_off: str = STRICTLY_BEFORE
+    records: Records,
+    domain: str,
+    *,
+    before: date | None = None,
+    cut_off: LiteralString = STRICTLY_BEFORE,
 ) -> pa.Table:
     """Build the point-in-time features of every complaint of a domain.
 
@@ -65,23 +71,21 @@ def complaint_features(
     ordered by received_at, complaint_id.
     """
     if domain not in records.domains:
-        raise InputError(
-            f"{records.folder} has no complaints of domain {domain!r}; it has "
-            f"{', '.join(records.domains)}."
-        )
-    return records.sql(features_query(domain, before, cut_off))
+        raise no_such_domain(records, domain)
+    query = features_query(is_cut=before is not None, cut_off=cut_off)
+    return records.sql(query, domain=domain, **({"before": before} if before else {}))
 
 
-def features_query(domain: str, before: date | None, cut_off: str) -> str:
+def features_query(*, is_cut: bool, cut_off: LiteralString) -> LiteralString:
     """The SQL behind `complaint_features`: windows over three streams of events.
 
     Reports look back on reports; on findings (closings with or without a violation); and on the
     queue, which is carried over from day to day so that each day is a window of its own.
     """
-    received = f"AND c.received_at < TIMESTAMP '{before}'" if before else ""
-    closed = f"AND o.closed_at < TIMESTAMP '{before}'" if before else ""
+    received = "AND c.received_at < $before::TIMESTAMP" if is_cut else ""
+    closed = "AND o.closed_at < $before::TIMESTAMP" if is_cut else ""
 
-    def windows(*events: str) -> str:
+    def windows(*events: str) -> LiteralString:
         chosen = (feature for feature in FEATURES if feature.event in events)
         return ",\n    ".join(_window(feature, cut_off) for feature in chosen)
 
@@ -89,7 +93,7 @@ def features_query(domain: str, before: date | None, cut_off: str) -> str:
 WITH placed AS (
   SELECT c.complaint_id, c.received_at AS known_at, c.building_id, c.tract, t.zip
   FROM complaints c LEFT JOIN tracts t ON t.geoid = c.tract
-  WHERE c.domain = '{domain}' {received}
+  WHERE c.domain = $domain {received}
 ), closings AS (
   SELECT o.closed_at AS known_at, c.building_id, c.tract, c.zip, o.disposition_class AS class
   FROM placed c JOIN outcomes o USING (complaint_id)
@@ -125,17 +129,17 @@ WITH placed AS (
 )
 SELECT complaint_id, known_at AS received_at, days_since_last_report,
   CAST(COALESCE(carried, 0) + today AS BIGINT) AS n_open,
-  {", ".join(feature.name for feature in FEATURES)}
+  {", ".join(identifier(feature.name) for feature in FEATURES)}
 FROM reports JOIN findings USING (complaint_id) JOIN queue USING (complaint_id)
 JOIN days USING (day)
 ORDER BY received_at, complaint_id"""
 
 
-def _window(feature: Feature, cut_off: str) -> str:
+def _window(feature: Feature, cut_off: LiteralString) -> LiteralString:
     # Every row of the stream of reports is one report.
-    summed = "COUNT(*)" if feature.event == "report" else f"SUM({feature.event})"
+    summed = "COUNT(*)" if feature.event == "report" else f"SUM({identifier(feature.event)})"
     return (
-        f"CAST(COALESCE({summed} OVER (PARTITION BY {feature.place} ORDER BY known_at "
-        f"RANGE BETWEEN INTERVAL {feature.window_days} DAY PRECEDING AND {cut_off}), 0) AS INT) "
-        f"AS {feature.name}"
+        f"CAST(COALESCE({summed} OVER (PARTITION BY {identifier(feature.place)} ORDER BY known_at "
+        f"RANGE BETWEEN INTERVAL {literal(feature.window_days)} DAY PRECEDING AND {cut_off}), 0) "
+        f"AS INT) AS {identifier(feature.name)}"
     )

@@ -7,9 +7,12 @@ is meant to be published.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, LiteralString
+
+import pyarrow.parquet as pq
 
 from parity311.records.schema import TABLES
+from parity311.records.sql import identifier, literal
 from parity311.records.store import Records
 
 MINIMUM_CELL = 10
@@ -21,6 +24,8 @@ OUTLIER_FACTOR = 5.0
 OUTLIER_EXCESS = 50
 MOSTLY_NULL = 0.5
 MAX_LISTED = 20
+MANY_AT_ONCE = 0.05
+"""Complaints closed as they came in, from which on closing times are said to be off."""
 LATE_DAYS = 365 * 5
 """A closing later than this is more likely a clerical one."""
 
@@ -62,12 +67,14 @@ def check_records(records: Records, *, suppress: bool = True) -> dict[str, Any]:
 
 def check_domain(records: Records, domain: str) -> dict[str, Any]:
     """Counts, gaps, outliers and usable shares of one domain."""
-    columns = records.sql(f"SELECT * FROM complaints WHERE domain = '{domain}' LIMIT 0")
+    columns = records.sql("SELECT * FROM complaints LIMIT 0")
     located = "located_by" if "located_by" in columns.column_names else "'coordinates'"
-    row = records.sql(f"""
+    row = records.sql(
+        f"""
 SELECT count(*) AS complaints, min(c.received_at) AS first, max(c.received_at) AS last,
   count(c.building_id) / count(*) AS share_with_building,
   count(*) FILTER (WHERE o.closed_at IS NOT NULL) / count(*) AS share_closed,
+  count(*) FILTER (WHERE o.closed_at = c.received_at) / count(*) AS share_closed_at_once,
   count(*) FILTER (WHERE o.disposition_class NOT IN ('pending', 'other')) / count(*)
     AS share_with_outcome,
   count(*) FILTER (WHERE c.incident_id <> c.complaint_id) AS linked_duplicates,
@@ -76,14 +83,16 @@ SELECT count(*) AS complaints, min(c.received_at) AS first, max(c.received_at) A
     AS share_at_midnight,
   count(*) FILTER (WHERE t.income_quintile = 0 OR t.geoid IS NULL) / count(*)
     AS share_income_unknown,
-  count(*) FILTER (WHERE o.closed_at > c.received_at + INTERVAL {LATE_DAYS} DAY)
+  count(*) FILTER (WHERE o.closed_at > c.received_at + INTERVAL {literal(LATE_DAYS)} DAY)
     AS closed_after_five_years,
   count(*) FILTER (WHERE {located} <> 'borough' AND o.closed_at IS NOT NULL
     AND o.disposition_class NOT IN ('pending', 'other')) / count(*) AS share_usable,
   quantile_cont(date_diff('second', c.received_at, o.closed_at) / 86400.0, [0.5, 0.9])
     AS closing_days
 FROM complaints c LEFT JOIN outcomes o USING (complaint_id) LEFT JOIN tracts t ON t.geoid = c.tract
-WHERE c.domain = '{domain}'""").to_pylist()[0]
+WHERE c.domain = $domain""",
+        domain=domain,
+    ).to_pylist()[0]
     median, slow = row.pop("closing_days") or (None, None)
     days = _days(records, domain)
     return row | {
@@ -101,11 +110,14 @@ WHERE c.domain = '{domain}'""").to_pylist()[0]
 
 def _days(records: Records, domain: str) -> list[dict[str, Any]]:
     """Complaints a day, and the median day of the same month."""
-    return records.sql(f"""
+    return records.sql(
+        """
 SELECT day, n, median(n) OVER (PARTITION BY date_trunc('month', day)) AS usual FROM (
   SELECT CAST(received_at AS DATE) AS day, count(*) AS n FROM complaints
-  WHERE domain = '{domain}' GROUP BY 1)
-ORDER BY day""").to_pylist()
+  WHERE domain = $domain GROUP BY 1)
+ORDER BY day""",
+        domain=domain,
+    ).to_pylist()
 
 
 def _gaps(days: list[dict[str, Any]], complaints: int) -> list[dict[str, Any]]:
@@ -132,10 +144,11 @@ def _outliers(days: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda day: -day["complaints"])[:MAX_LISTED]
 
 
-def _counts(records: Records, domain: str, expression: str) -> dict[str, int]:
+def _counts(records: Records, domain: str, expression: LiteralString) -> dict[str, int]:
     rows = records.sql(
-        f"SELECT {expression} AS name, count(*) AS n FROM complaints WHERE domain = '{domain}' "
-        "GROUP BY 1 ORDER BY 2 DESC, 1"
+        f"SELECT {expression} AS name, count(*) AS n FROM complaints WHERE domain = $domain "
+        "GROUP BY 1 ORDER BY 2 DESC, 1",
+        domain=domain,
     ).to_pylist()
     return {row["name"]: row["n"] for row in rows}
 
@@ -143,7 +156,8 @@ def _counts(records: Records, domain: str, expression: str) -> dict[str, int]:
 def _outcomes(records: Records, domain: str) -> dict[str, int]:
     rows = records.sql(
         "SELECT o.disposition_class AS name, count(*) AS n FROM complaints c JOIN outcomes o "
-        f"USING (complaint_id) WHERE c.domain = '{domain}' GROUP BY 1 ORDER BY 2 DESC, 1"
+        "USING (complaint_id) WHERE c.domain = $domain GROUP BY 1 ORDER BY 2 DESC, 1",
+        domain=domain,
     ).to_pylist()
     return {row["name"]: row["n"] for row in rows}
 
@@ -151,8 +165,11 @@ def _outcomes(records: Records, domain: str) -> dict[str, int]:
 def _mostly_null(records: Records, domain: str) -> list[str]:
     """Columns that are empty for most complaints."""
     names = [column.name for column in TABLES["complaints"].columns if column.nullable]
-    shares = ", ".join(f"1 - count({name}) / count(*) AS {name}" for name in names)
-    row = records.sql(f"SELECT {shares} FROM complaints WHERE domain = '{domain}'").to_pylist()[0]
+    shares = ", ".join(
+        f"1 - count({column}) / count(*) AS {column}" for column in map(identifier, names)
+    )
+    query = f"SELECT {shares} FROM complaints WHERE domain = $domain"
+    row = records.sql(query, domain=domain).to_pylist()[0]
     return [name for name in names if row[name] > MOSTLY_NULL]
 
 
@@ -179,15 +196,11 @@ def _quarantine_by_domain(records: Records) -> dict[str, dict[str, int]]:
     files = sorted((records.folder / "quarantine").glob("*.parquet"))
     found: dict[str, dict[str, int]] = {}
     for path in files:
-        name = str(path).replace("'", "''")
-        columns = records.sql(f"SELECT * FROM '{name}' LIMIT 0").column_names
-        domain = "coalesce(domain, 'unknown')" if "domain" in columns else f"'{path.stem}'"
-        for row in records.sql(
-            f"SELECT {domain} AS domain, reason, count(*) AS n FROM '{name}' GROUP BY ALL "
-            "ORDER BY ALL"
-        ).to_pylist():
-            reasons = found.setdefault(row["domain"], {})
-            reasons[row["reason"]] = reasons.get(row["reason"], 0) + row["n"]
+        names = [name for name in ("domain", "reason") if name in pq.read_schema(path).names]
+        rows = pq.read_table(path, columns=names).group_by(names).aggregate([([], "count_all")])
+        for row in rows.sort_by([(name, "ascending") for name in names]).to_pylist():
+            reasons = found.setdefault(row.get("domain", path.stem) or "unknown", {})
+            reasons[row["reason"]] = reasons.get(row["reason"], 0) + row["count_all"]
     return found
 
 
@@ -253,9 +266,29 @@ def _warnings(report: dict[str, Any]) -> list[str]:
         if domain["outlier_days"]:
             day = domain["outlier_days"][0]
             found.append(f"{name}: {day['complaints']} complaints on {day['day']} are unusual.")
+        if domain["share_closed_at_once"] > MANY_AT_ONCE:
+            found.append(
+                f"{name}: {domain['share_closed_at_once']:.0%} of complaints have no closing but "
+                "that of their receipt; how long they took is not known, and closing days come "
+                "out too short."
+            )
         if domain["share_without_incident"] > MOSTLY_NULL:
             found.append(
                 f"{name}: duplicates are not marked for {domain['share_without_incident']:.0%} of "
-                "complaints; reporting rates need them linked first."
+                "complaints, and no command links them: reporting rates cannot be told from those. "
+                "Import a source that marks them (in a map: duplicate or parent), or count "
+                "complaints as they are (--estimator raw)."
             )
+    return found + describe_notes(report["notes"])
+
+
+def describe_notes(notes: dict[str, Any]) -> list[str]:
+    """What the import decided about files that a reader should know, as sentences."""
+    found = [f"{entry['file']}: {entry['note']}." for entry in notes.get("dates", [])]
+    found += [f"{entry['file']}: {entry['note']}." for entry in notes.get("columns", [])]
+    for entry in notes.get("closed at the moment of receipt", []):
+        found.append(
+            f"{entry['file']}: {entry['at_once']:,} of {entry['closed']:,} closings are at the "
+            "very moment the complaint was received; when those were closed is not known."
+        )
     return found

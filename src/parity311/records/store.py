@@ -1,23 +1,23 @@
 """A records folder on disk: Parquet files, a manifest, and DuckDB over them.
 
 A folder is written aside and renamed when it is whole, so that a reader never sees half of one.
+Its manifest names size and hash of every file: sizes are checked on opening, hashes on first use.
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import duckdb
 import pyarrow as pa
@@ -26,45 +26,52 @@ import pyarrow.parquet as pq
 from parity311 import __version__
 from parity311.errors import RecordsError, unknown_name
 from parity311.records.schema import FORMAT_VERSION, TABLES
+from parity311.records.sql import Connection, Value, add_view, connect, literal, lock
 from parity311.records.validate import validate_file, validate_table
+from parity311.storage.folders import Kind, describe_folder, recover_for_reading, writing_folder
+from parity311.storage.hashes import describe_file, is_of_size, is_seal_broken, is_unchanged, seal
+from parity311.storage.scratch import scratch_folder
 
 MANIFEST = "manifest.json"
+OTHER_FILES = ("truth/parameters.json",)
+"""Files of a records folder that hold no rows."""
+FILE_NAME = re.compile(r"([a-z][a-z0-9_]*/){0,2}[a-z][a-z0-9_]*\.parquet")
+"""What a manifest may name: tables, and domains below them; no other path."""
 QUERY_MEMORY_BYTES = 4 << 30
-"""What a query may hold in memory before it spills to the system's temporary folder."""
+"""What a query may hold in memory before it spills to a folder of this process."""
 
 
-@contextmanager
-def writing_folder(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Give a folder beside ``out`` to write into; it becomes ``out`` only if nothing fails.
+def writing_records(
+    out: Path, kind: str, *, overwrite: bool = False
+) -> AbstractContextManager[Path]:
+    """Give a folder to write records of a kind into; it becomes ``out`` only if nothing fails."""
+    return writing_folder(out, KINDS[kind], overwrite=overwrite)
 
-    A full disk, an error or an interrupt leaves ``out`` as it was and no half-written folder.
-    """
-    if out.exists() and not overwrite:
-        raise RecordsError(
-            f"{out} already exists; choose another folder with --out or replace it with "
-            "--overwrite."
-        )
-    aside = out.with_name(f".{out.name}.partial")
-    try:
-        shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir(parents=True)
-        yield aside
-        if out.exists():
-            shutil.rmtree(out)
-        aside.rename(out)
-    except OSError as error:
-        shutil.rmtree(aside, ignore_errors=True)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise RecordsError(
-                f"The disk of {out} is full; nothing was left half-written. Free some space or "
-                "choose another disk with --out."
-            ) from error
-        raise RecordsError(
-            f"Cannot write {out}: {error.strerror or error}. Choose a folder you may write to."
-        ) from error
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
+
+def _stranger_to(kind: str) -> Callable[[Path], str | None]:
+    """What a folder holds beside records of this kind; None where there is nothing else."""
+
+    def stranger(folder: Path) -> str | None:
+        try:
+            manifest = _parse_manifest(folder / MANIFEST)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            is_damaged = (folder / MANIFEST).exists()
+            return f"a damaged {MANIFEST}" if is_damaged else describe_folder(folder)
+        if manifest["kind"] != kind:
+            return KINDS[manifest["kind"]].words
+        own = {MANIFEST, *OTHER_FILES, *manifest["files"]}
+        paths = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+        others = sorted(name for path in paths if (name := _name(folder, path)) not in own)
+        return f"{others[0]} besides" if others else None
+
+    return stranger
+
+
+KINDS = {
+    "city": Kind("a synthetic city", _stranger_to("city"), may_advise=True, error=RecordsError),
+    "import": Kind("imported records", _stranger_to("import"), error=RecordsError),
+}
+"""Records by the kind their manifest names."""
 
 
 def table_path(folder: Path, name: str, domain: str | None = None) -> Path:
@@ -95,11 +102,8 @@ def write_manifest(folder: Path, kind: str, details: dict[str, Any]) -> dict[str
     """Record what lies in the folder: rows and hash of every file, and one fingerprint of all."""
     files = {}
     for path in sorted(folder.rglob("*.parquet")):
-        name = path.relative_to(folder).as_posix()
-        files[name] = {
-            "rows": pq.read_metadata(path).num_rows,
-            "sha256": _sha256(path),
-        }
+        rows = {"rows": pq.read_metadata(path).num_rows}
+        files[_name(folder, path)] = rows | describe_file(path)
     digest = hashlib.sha256()
     for name, entry in files.items():
         digest.update(f"{name} {entry['sha256']}\n".encode())
@@ -109,50 +113,102 @@ def write_manifest(folder: Path, kind: str, details: dict[str, Any]) -> dict[str
         "software_version": __version__,
         "fingerprint": digest.hexdigest(),
         **details,
+        "others": {
+            name: describe_file(folder / name) for name in OTHER_FILES if (folder / name).is_file()
+        },
         "files": files,
     }
+    manifest = seal(manifest)
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=False) + "\n")
     return manifest
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _name(folder: Path, path: Path) -> str:
+    return path.relative_to(folder).as_posix()
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Read and check a folder's manifest; the errors say what is missing and what to run."""
+    recover_for_reading(folder, KINDS["city"])
     path = folder / MANIFEST
+    if folder.exists() and not folder.is_dir():
+        raise RecordsError(f"{folder} is a file, not a folder of records; {_WRITTEN_BY}.")
     if not folder.is_dir():
-        raise RecordsError(
-            f"There is no folder {folder}; build one with `parity311 city build --out {folder}`."
-        )
+        raise RecordsError(f"There is no folder {folder}; {_WRITTEN_BY}.")
     if not path.is_file():
         raise RecordsError(
-            f"{folder} has no {MANIFEST}: it is not a records folder, or writing it was cut off. "
-            f"Build it again with `parity311 city build --out {folder} --overwrite`."
+            f"{folder} has no {MANIFEST}: it is not a folder of records, or it was copied in part; "
+            f"{_WRITTEN_BY}."
         )
     try:
-        manifest = json.loads(path.read_text())
-        version = manifest["format_version"]
-    except (ValueError, KeyError, TypeError) as error:
+        manifest = _parse_manifest(path)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else str(error)
         raise RecordsError(
-            f"{path} cannot be read as a manifest ({error}); build the folder again with "
-            "--overwrite."
+            f"{path} cannot be read as a manifest ({reason}), so what {folder} held cannot be "
+            "told; keep it aside, and build or import into a new folder."
         ) from error
+    version = manifest["format_version"]
     if version != FORMAT_VERSION:
         raise RecordsError(
             f"{folder} was written in format {version} by parity311 "
             f"{manifest.get('software_version', 'unknown')}; this is parity311 {__version__} with "
-            f"format {FORMAT_VERSION}. Build it again with --overwrite."
+            f"format {FORMAT_VERSION}. {_cure(folder, manifest)}"
         )
-    for name in manifest["files"]:
-        if not (folder / name).is_file():
+    if is_seal_broken(manifest):
+        raise RecordsError(f"{path} was changed since it was written. {_cure(folder, manifest)}")
+    for name, entry in {**manifest["files"], **manifest.get("others", {})}.items():
+        if not is_of_size(folder / name, entry):
+            what = "in the size" if (folder / name).is_file() else "a file"
             raise RecordsError(
-                f"{folder} lacks {name}, which its manifest names: the folder is incomplete. "
-                "Build it again with --overwrite."
+                f"{folder} lacks {name}, {what} that its manifest names. {_cure(folder, manifest)}"
+            )
+    for place in folder.rglob("*.parquet"):
+        if _name(folder, place) not in manifest["files"]:
+            raise RecordsError(
+                f"{folder} holds {_name(folder, place)}, which its manifest does not name; move "
+                "that file elsewhere."
             )
     return manifest
+
+
+_WRITTEN_BY = (
+    "name one that `parity311 records import` wrote from exports, or `parity311 city build` for a "
+    "synthetic city"
+)
+
+
+def _parse_manifest(path: Path) -> dict[str, Any]:
+    """A manifest with everything that opening needs; ValueError, KeyError or TypeError else."""
+    manifest = json.loads(path.read_bytes())
+    if manifest["kind"] not in KINDS:
+        raise ValueError(f"kind {manifest['kind']!r} is unknown")
+    manifest["format_version"], manifest["fingerprint"].encode()
+    for name, entry in manifest["files"].items():
+        if not FILE_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a table")
+        entry["rows"], entry["sha256"]
+    for name in ("date_from", "date_to"):
+        date.fromisoformat(manifest[name])
+    return manifest
+
+
+def _cure(folder: Path, manifest: dict[str, Any]) -> str:
+    """What to do about damaged records: a synthetic city is built again, real ones are kept."""
+    if manifest["kind"] != "city":
+        return "Import the exports again into a new folder with `parity311 records import`."
+    options = {
+        "out": folder,
+        **{name: manifest.get(name) for name in ("preset", "seed", "participation", "capacity")},
+        "from": manifest.get("date_from"),
+        "to": manifest.get("date_to"),
+    }
+    given = " ".join(
+        f"--{name} {shlex.quote(str(value))}"
+        for name, value in options.items()
+        if value is not None
+    )
+    return f"Build this synthetic city again with `parity311 city build {given} --overwrite`."
 
 
 def open_records(folder: str | Path) -> Records:
@@ -171,7 +227,17 @@ class Records:
     @property
     def domains(self) -> tuple[str, ...]:
         """Domains that have complaints here."""
-        return tuple(sorted(path.stem for path in (self.folder / "complaints").glob("*.parquet")))
+        names = (Path(name) for name in self.manifest["files"])
+        return tuple(sorted(name.stem for name in names if str(name.parent) == "complaints"))
+
+    def check_unchanged(self, path: Path) -> None:
+        """Refuse a file whose content is no longer what was written."""
+        known = {**self.manifest.get("others", {}), **self.manifest["files"]}
+        entry = known.get(_name(self.folder, path))
+        if entry is not None and not is_unchanged(path, entry):
+            raise RecordsError(
+                f"{path} was changed since it was written. {_cure(self.folder, self.manifest)}"
+            )
 
     @property
     def window(self) -> tuple[date, date]:
@@ -198,47 +264,63 @@ class Records:
             )
         where = str(path.relative_to(self.folder))
         try:
+            self.check_unchanged(path)
             data = pq.read_table(path, columns=list(columns) if columns else None)
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowException, OSError) as error:
             raise RecordsError(
-                f"{where} cannot be read as Parquet ({str(error).splitlines()[0]}); build or "
-                "import the records again."
+                f"{where} cannot be read as Parquet ({str(error).splitlines()[0]}). "
+                f"{_cure(self.folder, self.manifest)}"
             ) from error
         if columns is None:
             validate_table(TABLES[name], data, where)
         return data
 
     @cached_property
-    def connection(self) -> duckdb.DuckDBPyConnection:
-        """DuckDB with one view a table; tables split by domain are joined by column name."""
-        connection = duckdb.connect()
-        # Its bar would go to standard output, into the middle of JSON.
-        connection.execute("SET enable_progress_bar = false")
+    def connection(self) -> Connection:
+        """DuckDB with one view a table; it reads the files of these views and nothing else."""
+        return self.connect()
+
+    def connect(self, others: Mapping[str, Path] | None = None) -> Connection:
+        """Open DuckDB over the tables, and over other Parquet files under names of their own."""
+        connection = connect()
         connection.execute("SET preserve_insertion_order = true")
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        connection.execute(f"SET memory_limit = '{min(QUERY_MEMORY_BYTES, physical * 3 // 4)}B'")
-        spill = str(Path(tempfile.gettempdir()) / "parity311-spill").replace("'", "''")
-        connection.execute(f"SET temp_directory = '{spill}'")
-        for name, table in TABLES.items():
-            pattern = f"{name}/*.parquet" if table.by_domain else f"{name}.parquet"
-            if not any(self.folder.glob(pattern)):
-                continue
-            source = str(self.folder / pattern).replace("'", "''")
-            connection.execute(
-                f"CREATE VIEW {name} AS SELECT * "
-                f"FROM read_parquet('{source}', union_by_name = true)"
-            )
+        memory = f"{min(QUERY_MEMORY_BYTES, physical * 3 // 4)}B"
+        connection.execute(f"SET memory_limit = {literal(memory)}")
+        connection.execute(f"SET temp_directory = {literal(scratch_folder() / 'spill')}")
+        views = {**self._views(), **{name: [path] for name, path in (others or {}).items()}}
+        paths = [path for found in views.values() for path in found]
+        for path in paths:
+            self.check_unchanged(path)
+        for name, found in views.items():
+            add_view(connection, name, found)
+        lock(connection, paths)
         return connection
 
-    def sql(self, query: str) -> pa.Table:
-        """Run SQL over the views tracts, buildings, complaints, outcomes and visits."""
+    def _views(self) -> dict[str, list[Path]]:
+        """Files that the manifest names, by the view they belong to."""
+        views: dict[str, list[Path]] = {}
+        for name in sorted(self.manifest["files"]):
+            *parents, file = name.split("/")
+            table = parents[0] if parents else file.removesuffix(".parquet")
+            if table in TABLES and len(parents) == TABLES[table].by_domain:
+                views.setdefault(table, []).append(self.folder / name)
+            elif parents == ["reference"]:
+                views[f"reference_{file.removesuffix('.parquet')}"] = [self.folder / name]
+        return views
+
+    def sql(self, query: LiteralString, **parameters: Value) -> pa.Table:
+        """Run SQL over the views tracts, buildings, complaints, outcomes, visits and reference_….
+
+        A value goes in by keyword: ``sql("... WHERE domain = $domain", domain=domain)``.
+        """
         try:
-            return self.connection.sql(query).to_arrow_table()
+            return self.connection.sql(query, params=parameters).to_arrow_table()
         except duckdb.Error as error:
             first = str(error).splitlines()[0]
             raise RecordsError(
                 f"A query on {self.folder} failed: {first}. Check the folder with "
-                f"`parity311 city describe {self.folder}`."
+                f"`parity311 records check {self.folder}`."
             ) from error
 
     def validate(self) -> None:
@@ -247,6 +329,7 @@ class Records:
             for domain in self.domains if table.by_domain else (None,):
                 path = table_path(self.folder, name, domain)
                 if path.is_file():
+                    self.check_unchanged(path)
                     validate_file(table, path, self.folder)
                 else:
                     self.table(name, domain)

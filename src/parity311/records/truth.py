@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parity311.errors import RecordsError
-from parity311.records.store import read_manifest
+from parity311.records.store import Records, open_records
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class Truth:
     """Tables ``incidents``, ``reports``, ``visits`` (a file a domain) and ``reporting``."""
 
     folder: Path
+    records: Records
+    """the city it is the truth of, whose manifest names its files"""
 
     def table(self, name: str, domain: str | None = None) -> pa.Table:
         """Read one truth table."""
@@ -32,22 +34,25 @@ class Truth:
                 f"There is no truth table {path.relative_to(self.folder)} in {self.folder}; only a "
                 "synthetic city knows its truth, build one with `parity311 city build`."
             )
+        self.records.check_unchanged(path)
         return pq.read_table(path)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Every parameter of the generator with unit and source."""
-        return json.loads((self.folder / "parameters.json").read_text())
+        path = self.folder / "parameters.json"
+        self.records.check_unchanged(path)
+        return json.loads(path.read_text())
 
 
 def open_truth(city: str | Path) -> Truth:
     """Open the truth of the synthetic city in this folder."""
     city = Path(city)
-    read_manifest(city)
+    records = open_records(city)
     folder = city / "truth"
     if not folder.is_dir():
         raise RecordsError(
             f"{city} holds records without a known truth; only a synthetic city has one. Build one "
             "with `parity311 city build`."
         )
-    return Truth(folder)
+    return Truth(folder, records)

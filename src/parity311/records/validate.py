@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import reduce
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from parity311.errors import RecordsError
 from parity311.records.schema import Column, Table
+from parity311.records.sql import connect, files, identifier
 
 
 def validate_table(table: Table, data: pa.Table, where: str) -> None:
@@ -40,10 +40,10 @@ def validate_file(table: Table, path: Path, folder: Path) -> None:
             "the records again."
         ) from error
     # Hashes of the keys need a fraction of the memory; equal ones are looked at again in full.
-    source = str(path).replace("'", "''")
-    with duckdb.connect() as connection:
+    with connect() as connection:
         n_distinct = connection.execute(
-            f"SELECT count(DISTINCT hash({table.key})) FROM '{source}'"
+            f"SELECT count(DISTINCT hash({identifier(table.key)})) "
+            f"FROM read_parquet({files([path])}, hive_partitioning = false)"
         ).fetchall()[0][0]
     if n_distinct != first_row:
         _check_key(table.key, pq.read_table(path, columns=[table.key])[table.key], where)

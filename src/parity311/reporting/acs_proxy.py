@@ -1,7 +1,8 @@
 """A proxy for areas with too little data: P(reported) from the census covariates of an area.
 
-The paper's logistic proxy (income, college, English, tenure), fitted not to its inverted ρ̂ but to
-whichever estimator is chosen, on areas with enough duplicates to speak for themselves.
+A logistic proxy on the covariates of the paper's Eq. 4 (income, by its logarithm; college, English,
+tenure), fitted not to its inverted ρ̂ but to whichever estimator is chosen, on areas with enough
+duplicates to speak for themselves.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from scipy.special import expit, logit
 
 from parity311.errors import EstimationError, unknown_name
 from parity311.reporting.areas import Areas
-from parity311.reporting.as_published import MIN_DUPLICATES, PROXY_COVARIATES
+from parity311.reporting.as_published import MIN_DUPLICATES
 from parity311.reporting.counts import geometric, zero_truncated
 from parity311.reporting.exposure_rate import exposure_rate
 from parity311.reporting.incidents import Estimate, estimate_from_shares
@@ -27,6 +28,8 @@ BASES: dict[str, Callable[[ReportTable, Areas, Settings], Estimate]] = {
     "geometric": geometric,
 }
 """Estimators that give P(reported) of an area."""
+PROXY_COVARIATES = ("log_income", "share_bachelors", "share_limited_english", "share_renter")
+"""Income, college, English (here its opposite) and tenure."""
 MIN_AREAS = 10
 """A proxy fitted to fewer areas says nothing."""
 BY_PROXY = f"fewer than {MIN_DUPLICATES} duplicates: P(reported) from its census covariates"

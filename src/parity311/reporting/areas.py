@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +46,8 @@ class Areas:
     """(n_edges, 2) pairs of indices of neighbouring areas, each pair once."""
     position: np.ndarray | None = None
     """(n_areas, 2) longitude and latitude in degrees, where known."""
+    median_income: np.ndarray | None = None
+    """(n_areas,) dollars; only the paper's proxy is linear in income rather than its logarithm."""
 
     @property
     def n_areas(self) -> int:
@@ -72,26 +75,49 @@ class Areas:
         (n_areas, n_covariates) with mean 0 and variance 1 over areas (household-weighted), and the
         number of covariates missing in each area.
         """
-        n_missing = np.zeros(self.n_areas, dtype=np.int64)
-        columns = []
-        weight = np.maximum(self.households, 1.0)
-        for name in names:
-            if name not in self.covariates:
-                raise InputError(
-                    f"There is no covariate {name!r}; the areas have "
-                    f"{', '.join(self.covariates) or 'none'}. Choose among those."
-                )
-            values = self.covariates[name]
-            known = np.isfinite(values)
-            n_missing += ~known
-            if not known.any():
-                continue
-            mean = np.average(values[known], weights=weight[known])
-            spread = np.sqrt(np.average((values[known] - mean) ** 2, weights=weight[known]))
-            if spread > 0:
-                columns.append(np.where(known, (values - mean) / spread, 0.0))
-        design = np.column_stack(columns) if columns else np.zeros((self.n_areas, 0))
-        return design, n_missing
+        return standardise([self._values(name) for name in names], self.households)
+
+    def varying(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Of these covariates, those that differ between areas: the columns of `design`."""
+        return tuple(
+            name
+            for name in names
+            if _standardise_one(self._values(name), self.households) is not None
+        )
+
+    def _values(self, name: str) -> np.ndarray:
+        if name not in self.covariates:
+            raise InputError(
+                f"There is no covariate {name!r}; the areas have "
+                f"{', '.join(self.covariates) or 'none'}. Choose among those."
+            )
+        return self.covariates[name]
+
+
+def standardise(
+    columns: Sequence[np.ndarray], households: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Columns with mean 0 and variance 1 over households, and how many an area lacks.
+
+    A missing value becomes the mean; a column that does not vary is left out.
+    """
+    n_missing = np.zeros(len(households), dtype=np.int64)
+    for values in columns:
+        n_missing += ~np.isfinite(values)
+    found = [_standardise_one(values, households) for values in columns]
+    kept = [values for values in found if values is not None]
+    return np.column_stack(kept) if kept else np.zeros((len(households), 0)), n_missing
+
+
+def _standardise_one(values: np.ndarray, households: np.ndarray) -> np.ndarray | None:
+    """A column with mean 0 and variance 1; None where it is the same everywhere."""
+    known = np.isfinite(values)
+    if not known.any():
+        return None
+    weight = np.maximum(households, 1.0)
+    mean = np.average(values[known], weights=weight[known])
+    spread = np.sqrt(np.average((values[known] - mean) ** 2, weights=weight[known]))
+    return np.where(known, (values - mean) / spread, 0.0) if spread > 0 else None
 
 
 def areas_from_records(records: Records) -> Areas:
@@ -113,6 +139,7 @@ def areas_from_tracts(table: pa.Table) -> Areas:
         covariates=covariates,
         edges=edges_from_neighbours(geoid, table["neighbours"].to_pylist()),
         position=np.column_stack([_floats(table["longitude"]), _floats(table["latitude"])]),
+        median_income=np.where(income > 0, income, np.nan),
     )
 
 

@@ -17,6 +17,7 @@ from parity311.errors import EstimationError
 from parity311.reporting.areas import Areas
 from parity311.reporting.cells import Cells, build_cells
 from parity311.reporting.convergence import Convergence, assess_convergence, import_sampler
+from parity311.reporting.exposure_rate import check_repeats
 from parity311.reporting.graph import smooth_basis
 from parity311.reporting.incidents import NOT_PUBLISHED, Estimate, estimate_from_shares
 from parity311.reporting.inspections import inspected_cells
@@ -217,11 +218,7 @@ def fit_bayes(
     jax = import_sampler()[0]
     begun = time.perf_counter()
     data, cells, priors = make_data(table, areas, settings)
-    if data.n_further.sum() == 0:
-        raise EstimationError(
-            "No incident was reported a second time, so nothing tells how fast people report; "
-            "widen the dates, or use estimator 'lower_bound' or 'raw'."
-        )
+    check_repeats(table, table.informs_rate)
     sampler = make_sampler(priors, n_chains=n_chains, n_warm=n_warm, n_draws=n_draws)
     sampler.run(
         jax.random.PRNGKey(settings.seed), BayesData(*(jax.numpy.asarray(part) for part in data))

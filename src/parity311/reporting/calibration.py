@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from parity311.errors import unknown_name
 from parity311.records.store import Records
 from parity311.reporting.areas import areas_from_records
 from parity311.reporting.calibration_cache import (
@@ -20,7 +19,7 @@ from parity311.reporting.calibration_cache import (
     load_calibration,
     save_calibration,
 )
-from parity311.reporting.estimate import ALL_ESTIMATORS, estimate
+from parity311.reporting.estimate import check_estimator, estimate
 from parity311.reporting.filings import estimate_filings, holds_filings
 from parity311.reporting.incidents import INTERVAL, Estimate
 from parity311.reporting.lifetimes import Lifetime, estimated
@@ -84,8 +83,7 @@ def calibrate(
     Where the records are mandatory filings (boilers), need is defective boiler-years and propensity
     is filed over registered boilers, unless ``as_published`` or ``raw`` is asked for.
     """
-    if estimator not in ALL_ESTIMATORS:
-        raise unknown_name("estimator", estimator, ALL_ESTIMATORS)
+    check_estimator(estimator)
     date_from = date_from or records.window[0]
     date_to = date_to or records.window[1]
     lifetime = lifetime or estimated()

@@ -1,11 +1,10 @@
-"""Keep calibrations on disk: arrays and plain text in one NPZ file, nothing that can run code."""
+"""Keep calibrations on disk: arrays and plain text as NPZ behind their hash; no code."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
-import zipfile
 from dataclasses import asdict, dataclass, fields
 from datetime import date
 from functools import cache
@@ -17,6 +16,8 @@ import numpy as np
 from parity311 import __version__
 from parity311.reporting.incidents import Estimate
 from parity311.reporting.strata import Strata, StrataTotals
+from parity311.storage.disk import telling_disk_errors
+from parity311.storage.hashes import read_hashed, write_hashed
 
 if TYPE_CHECKING:
     from parity311.reporting.calibration import Calibration
@@ -57,7 +58,7 @@ def hash_code() -> str:
 
 
 def save_calibration(path: Path, key: str, result: Calibration) -> None:
-    """Write aside, then rename, so that a reader never finds half a result."""
+    """Keep a result; a reader never finds half of one, nor a changed one."""
     arrays: dict[str, np.ndarray] = {}
     plain: dict[str, Any] = {"key": key}
     for prefix, part in (("", result), ("totals.", result.totals), ("estimate.", result.estimate)):
@@ -69,26 +70,23 @@ def save_calibration(path: Path, key: str, result: Calibration) -> None:
             elif not isinstance(value, Estimate | StrataTotals | Strata):
                 plain[name] = str(value) if isinstance(value, date) else value
     plain["strata.kind"] = result.totals.strata.kind
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_suffix(".partial")
-    with aside.open("wb") as file:
-        arrays[PLAIN] = np.array(json.dumps(plain))
-        np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
-    aside.rename(path)
+    arrays[PLAIN] = np.array(json.dumps(plain))
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # pyright: ignore[reportArgumentType]
+    with telling_disk_errors(path):
+        write_hashed(path, buffer.getvalue())
 
 
 def load_calibration(path: Path, key: str) -> Calibration | None:
     """A kept calibration; None where there is none, or what is there is damaged or another's."""
     from parity311.reporting.calibration import Calibration
 
-    if not path.is_file():
+    content = read_hashed(path)
+    if content is None:
         return None
-    try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as kept:
-            arrays = {name: kept[name] for name in kept.files}
-        plain = json.loads(str(arrays.pop(PLAIN)))
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-        return None
+    with np.load(io.BytesIO(content), allow_pickle=False) as kept:
+        arrays = {name: kept[name] for name in kept.files}
+    plain = json.loads(str(arrays.pop(PLAIN)))
     if plain.get("key") != key:
         return None
     for name in ("geoid", "estimate.geoid", "estimate.reason"):

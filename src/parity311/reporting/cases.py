@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from parity311.errors import InputError
+from parity311.records.absent import no_such_domain
 from parity311.records.store import open_records
 from parity311.records.truth import Truth, open_truth
 from parity311.reporting.areas import Areas, areas_from_records
@@ -83,9 +84,7 @@ def case_from_city(city: Path, domain: str) -> Case:
     """Read a domain of a city with its truth."""
     records, truth = open_records(city), open_truth(city)
     if domain not in records.domains:
-        raise InputError(
-            f"{city} has no complaints of domain {domain!r}; it has {', '.join(records.domains)}."
-        )
+        raise no_such_domain(records, domain)
     lifetime = true_lifetime(truth, domain)
     areas = areas_from_records(records)
     table = reports_from_records(records, domain, areas)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,6 +37,8 @@ class Design:
     """(n_columns,)"""
     prior_sd: np.ndarray
     """(n_columns,); 0 keeps a coefficient at its prior mean."""
+    names: tuple[str, ...] = ()
+    """What every column stands for, where that is printed."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def build_cells(table: ReportTable, areas: Areas, settings: Settings) -> Cells:
     unique, row_cell = np.unique(code, return_inverse=True)
     area, pattern = unique // n_patterns, unique % n_patterns
     share = np.bincount(table.pattern, minlength=n_patterns) / max(table.n_incidents, 1)
-    levels, first_factor = pattern_levels(table.patterns)
+    levels, first_factor, labels = pattern_levels(table.patterns)
     contrast = levels[pattern] - share @ levels
     first = contrast[:, first_factor]
     names = settings.covariates
@@ -76,7 +78,7 @@ def build_cells(table: ReportTable, areas: Areas, settings: Settings) -> Cells:
     return Cells(
         area=area,
         is_certain=np.array([name == BY_AGENCY for name in table.patterns])[pattern],
-        rate=_rate_design(areas, slopes, area, contrast),
+        rate=_rate_design(areas, slopes, area, contrast, (areas.varying(names), labels)),
         closing=_closing_design(areas, settings, area, first),
         closing_offset=_known_offsets(settings.lifetime, table.patterns)[pattern],
         row_cell=row_cell,
@@ -85,17 +87,19 @@ def build_cells(table: ReportTable, areas: Areas, settings: Settings) -> Cells:
     )
 
 
-def pattern_levels(patterns: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+def pattern_levels(
+    patterns: tuple[str, ...],
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Indicators of the levels of every factor of a pattern ("category|severity|…").
 
     Returns
     -------
-    (n_patterns, n_levels) and which of the levels belong to the first factor. A factor with one
-    level has none; the pattern of what the agency found itself is at no level.
+    (n_patterns, n_levels), which of the levels belong to the first factor, and their names. A
+    factor with one level has none; the pattern of what the agency found itself is at no level.
     """
     parts = [name.split(SEPARATOR) for name in patterns if name != BY_AGENCY]
     n_factors = max((len(part) for part in parts), default=0)
-    columns, is_first = [], []
+    columns, is_first, labels = [], [], []
     for factor in range(n_factors):
         at = [
             name.split(SEPARATOR)[factor]
@@ -107,8 +111,9 @@ def pattern_levels(patterns: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
         if len(names) > 1:
             columns += [[float(value == name) for value in at] for name in names]
             is_first += [factor == 0] * len(names)
+            labels += names
     levels = np.array(columns).reshape(-1, len(patterns)).T
-    return levels, np.array(is_first, dtype=bool)
+    return levels, np.array(is_first, dtype=bool), tuple(labels)
 
 
 def _known_offsets(lifetime: Lifetime, patterns: tuple[str, ...]) -> np.ndarray:
@@ -122,17 +127,22 @@ def _known_offsets(lifetime: Lifetime, patterns: tuple[str, ...]) -> np.ndarray:
 
 
 def _rate_design(
-    areas: Areas, slopes: np.ndarray, area: np.ndarray, contrast: np.ndarray
+    areas: Areas,
+    slopes: np.ndarray,
+    area: np.ndarray,
+    contrast: np.ndarray,
+    labels: tuple[tuple[str, ...], tuple[str, ...]],
 ) -> Design:
     boroughs = np.unique(areas.borough.astype(str))
     dummies = (areas.borough.astype(str)[:, None] == boroughs[None, :]).astype(np.float64)
     if len(boroughs) == 1:
-        dummies = np.zeros((areas.n_areas, 0))
+        boroughs, dummies = boroughs[:0], np.zeros((areas.n_areas, 0))
     by_area = np.column_stack([np.ones(areas.n_areas), slopes, dummies])
     n_columns = by_area.shape[1] + contrast.shape[1]
     sd = np.full(n_columns, SLOPE_SD)
     sd[0], sd[by_area.shape[1] :] = INTERCEPT_SD, CATEGORY_SD
-    return _design(by_area, area, contrast, np.zeros(n_columns), sd)
+    names = ("intercept", *labels[0], *(f"borough {name}" for name in boroughs), *labels[1])
+    return replace(_design(by_area, area, contrast, np.zeros(n_columns), sd), names=names)
 
 
 def _closing_design(

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from parity311.options import Json, Runs, Seed, within
+
 app = typer.Typer(
     help="From complaints to estimated incidents, with intervals.", no_args_is_help=True
 )
@@ -15,7 +17,9 @@ app = typer.Typer(
 Records = Annotated[Path | None, typer.Option(help="Folder of records (a city or an import).")]
 OwnCsv = Annotated[
     Path | None,
-    typer.Option("--csv", help="Your own reports: incident_id, reported_at, area, ended_at, …"),
+    typer.Option(
+        "--csv", help="Your own reports: incident_id, reported_at, area, … (see docs/how-to)."
+    ),
 ]
 OwnAreas = Annotated[
     Path | None,
@@ -34,10 +38,10 @@ Window = Annotated[str, typer.Option(help="Length of a window, e.g. 28d or 4w.")
 Day = datetime | None
 From = Annotated[Day, typer.Option("--from", formats=["%Y-%m-%d"], help="First day.")]
 To = Annotated[Day, typer.Option("--to", formats=["%Y-%m-%d"], help="Day after the last.")]
-Runs = Annotated[Path, typer.Option("--runs", help="Folder that runs are written to.")]
-Draws = Annotated[int, typer.Option("--draws", help="Joint draws behind every interval.", min=2)]
-Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
+Draws = Annotated[
+    int,
+    typer.Option("--draws", help="Joint draws behind every interval.", callback=within(2, 100_000)),
+]
 
 
 @app.command("estimate")
@@ -104,6 +108,39 @@ def compare_command(
     print_comparison(result)
 
 
+@app.command("regress")
+def regress_command(
+    records: Records = None,
+    csv: OwnCsv = None,
+    areas: OwnAreas = None,
+    domain: Domain = "heat",
+    model: Annotated[str, typer.Option(help="poisson or zero_inflated.")] = "poisson",
+    covariates: Annotated[
+        str, typer.Option(help="Comma-separated; with --csv all of its numbers if empty.")
+    ] = "",
+    area_effects: Annotated[
+        bool, typer.Option(help="An effect for every area, where they are few.")
+    ] = False,
+    date_from: From = None,
+    date_to: To = None,
+    as_json: Json = False,
+) -> None:
+    """Fit a plain published regression of further reports: coefficients, errors, likelihood."""
+    from parity311.reporting.tasks import run_regression
+
+    source = (records, csv, areas, domain)
+    dates = (date_from, date_to)
+    config = _config(source, "raw", "estimated", "28d", "income5", dates, (2, 0))
+    names = tuple(name.strip() for name in covariates.split(",") if name.strip())
+    result = run_regression(config, model, names, area_effects)
+    if as_json:
+        _print_json(result)
+        return
+    from parity311.reporting.printing import print_regression
+
+    print_regression(result)
+
+
 @app.command("validate")
 def validate_command(
     city: Annotated[Path, typer.Option(help="Folder of a synthetic city.")],
@@ -134,9 +171,13 @@ def spatial_command(
     ],
     edges: Annotated[Path, typer.Option(help="CSV of neighbours: node_a, node_b.")],
     seed: Seed = 0,
-    chains: Annotated[int, typer.Option(help="Chains of the sampler.", min=2)] = 4,
-    warm: Annotated[int, typer.Option(help="Draws to tune each chain with.", min=50)] = 500,
-    draws: Annotated[int, typer.Option(help="Draws of each chain that are kept.", min=50)] = 500,
+    chains: Annotated[int, typer.Option(help="Chains of the sampler.", callback=within(2, 64))] = 4,
+    warm: Annotated[
+        int, typer.Option(help="Draws to tune each chain with.", callback=within(50, 100_000))
+    ] = 500,
+    draws: Annotated[
+        int, typer.Option(help="Draws of each chain that are kept.", callback=within(50, 100_000))
+    ] = 500,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:

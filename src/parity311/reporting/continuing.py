@@ -127,20 +127,24 @@ def _rates(pairs: np.ndarray) -> np.ndarray:
 
 def read_cases(records: Records, domain: str, date_to: date, areas: Areas) -> Cases:
     """Cases that residents opened at a building before ``date_to``."""
-    rows = records.sql(f"""
+    rows = records.sql(
+        """
 WITH r AS (
   SELECT c.*, COALESCE(c.incident_id, c.complaint_id) AS incident, o.closed_at,
     o.disposition_class AS ended
   FROM complaints c LEFT JOIN outcomes o USING (complaint_id)
-  WHERE c.domain = '{domain}' AND c.building_id IS NOT NULL AND c.channel <> 'OTHER'
-    AND c.received_at < TIMESTAMP '{date_to}'
+  WHERE c.domain = $domain AND c.building_id IS NOT NULL AND c.channel <> 'OTHER'
+    AND c.received_at < $date_to::TIMESTAMP
 )
 SELECT incident, any_value(building_id) AS building, arg_min(tract, received_at) AS tract,
   epoch(min(received_at)) / 86400 AS opened,
   epoch(max(closed_at) FILTER (WHERE ended <> 'duplicate')) / 86400 AS closed,
   arg_min(ended, received_at) AS ended, arg_min(category, received_at) AS category,
   arg_min(severity, received_at) AS severity
-FROM r GROUP BY incident ORDER BY building, opened, incident""")
+FROM r GROUP BY incident ORDER BY building, opened, incident""",
+        domain=domain,
+        date_to=date_to,
+    )
 
     def codes(name: str) -> tuple[np.ndarray, list]:
         coded = rows[name].combine_chunks().dictionary_encode()
@@ -201,18 +205,22 @@ def _concurrent_agreement(cases: Cases) -> np.ndarray:
 
 def _duplicate_agreement(records: Records, domain: str, date_to: date, areas: Areas) -> np.ndarray:
     """(6, 4) duplicates by quintile and agreement with the first report of their case."""
-    rows = records.sql(f"""
+    rows = records.sql(
+        """
 WITH r AS (
   SELECT tract, category, severity,
     first_value(category) OVER w AS category_1, first_value(severity) OVER w AS severity_1,
     row_number() OVER w AS place
-  FROM complaints WHERE domain = '{domain}' AND incident_id IS NOT NULL AND channel <> 'OTHER'
-    AND received_at < TIMESTAMP '{date_to}'
+  FROM complaints WHERE domain = $domain AND incident_id IS NOT NULL AND channel <> 'OTHER'
+    AND received_at < $date_to::TIMESTAMP
   WINDOW w AS (PARTITION BY incident_id ORDER BY received_at, complaint_id)
 )
 SELECT tract, CAST(category = category_1 AS INT) + 2 * CAST(severity = severity_1 AS INT) AS kind,
   count(*) AS n
-FROM r WHERE place > 1 GROUP BY ALL ORDER BY ALL""")
+FROM r WHERE place > 1 GROUP BY ALL ORDER BY ALL""",
+        domain=domain,
+        date_to=date_to,
+    )
     quintile = areas.quintile_of(rows["tract"].to_numpy(zero_copy_only=False))
     kind = 4 * quintile + rows["kind"].to_numpy().astype(np.int64)
     found = np.bincount(kind, rows["n"].to_numpy().astype(np.float64), minlength=24)

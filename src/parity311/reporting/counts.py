@@ -11,7 +11,12 @@ import numpy as np
 
 from parity311.reporting.areas import Areas
 from parity311.reporting.cells import build_cells
-from parity311.reporting.exposure_rate import RateFit, estimate_from_fit, fit_rows
+from parity311.reporting.exposure_rate import (
+    RateFit,
+    check_repeats,
+    estimate_from_fit,
+    fit_rows,
+)
 from parity311.reporting.incidents import Estimate, estimate_from_factors
 from parity311.reporting.lifetimes import fixed
 from parity311.reporting.likelihood import RowData
@@ -54,6 +59,7 @@ def _fit_counts(law: str, table: ReportTable, areas: Areas, settings: Settings) 
     data = RowData(further, np.zeros(n), np.ones(n), np.zeros(n), np.zeros(n))
     cells = build_cells(table, areas, replace(settings, lifetime=ONE_LIFETIME))
     model = Model(law, cells, logit_silent=NEVER)
+    check_repeats(table, use)
     return RateFit(cells, fit_rows(model, data, cells.row_cell[use]))
 
 
@@ -61,10 +67,17 @@ def lower_bound(table: ReportTable, areas: Areas, settings: Settings) -> Estimat
     """Chao1 in its form without division by zero: R + f₁(f₁ − 1) / (2(f₂ + 1)).
 
     f₁, f₂: incidents with one and two reports. A lower bound whatever the spread of reporting;
-    draws are log-normal in the unreported part (Chao 1987).
+    draws are log-normal in the unreported part (Chao 1987). Incidents of a source that does not
+    mark duplicates are no singletons: they count as reported, and add nothing unreported. Where
+    nothing was reported twice, f₁(f₁ − 1)/2 grows with the table and bounds nothing: refused.
     """
+    is_marked = np.ones(table.n_incidents, bool)
+    if table.is_unmarked is not None:
+        is_marked = ~table.is_unmarked
+    check_repeats(table, np.ones(table.n_incidents, bool))
     n_areas = areas.n_areas
-    ones = np.bincount(table.area, table.weight * (table.n_further == 0), minlength=n_areas)
+    once = table.weight * ((table.n_further == 0) & is_marked)
+    ones = np.bincount(table.area, once, minlength=n_areas)
     twos = np.bincount(table.area, table.weight * (table.n_further == 1), minlength=n_areas)
     reported = np.bincount(table.area, table.weight, minlength=n_areas)
     missed = ones * np.maximum(ones - 1, 0) / (2 * (twos + 1))

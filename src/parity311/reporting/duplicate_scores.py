@@ -25,12 +25,15 @@ RULES = (
 def score_rules(city: Path, domain: str) -> list[dict[str, Any]]:
     """Precision and recall of every rule over pairs of reports, and of the agency's own marks."""
     records, truth = open_records(city), open_truth(city)
-    rows = records.sql(f"""
+    rows = records.sql(
+        """
 SELECT c.complaint_id, epoch(c.received_at) / 86400 AS day, c.category, c.building_id,
   epoch(o.closed_at) / 86400 AS closed, COALESCE(c.incident_id, c.complaint_id) AS marked
 FROM complaints c LEFT JOIN outcomes o USING (complaint_id)
-WHERE c.domain = '{domain}' AND c.building_id IS NOT NULL AND c.channel <> 'OTHER'
-ORDER BY c.complaint_id""")
+WHERE c.domain = $domain AND c.building_id IS NOT NULL AND c.channel <> 'OTHER'
+ORDER BY c.complaint_id""",
+        domain=domain,
+    )
     real = truth.table("reports", domain).sort_by("complaint_id")
     names = real["complaint_id"].to_numpy(zero_copy_only=False)
     place = np.searchsorted(names, rows["complaint_id"].to_numpy(zero_copy_only=False))

@@ -24,6 +24,8 @@ class Estimator:
     meaning: str
     compute: Callable[[ReportTable, Areas, Settings], Estimate]
     uses_lifetime: bool = False
+    is_comparison_only: bool = False
+    """Never a default and nothing to fall back to: shown beside others, for what it gets wrong."""
 
 
 LISTED = (
@@ -52,6 +54,7 @@ LISTED = (
         "as_published",
         "the paper's 1 - D/C, its proxy and its clip; inverted, for comparison only",
         as_published,
+        is_comparison_only=True,
     ),
     Estimator("raw", "complaints counted as they are", raw),
 )
@@ -77,6 +80,12 @@ SAMPLED = {
 ALL_ESTIMATORS = ESTIMATORS | SAMPLED
 
 
+def check_estimator(name: str) -> None:
+    """Refuse a name that is no estimator's."""
+    if name not in ALL_ESTIMATORS:
+        raise unknown_name("estimator", name, ALL_ESTIMATORS)
+
+
 def estimate(
     table: ReportTable, areas: Areas, *, estimator: str = "exposure_rate", **settings
 ) -> Estimate:
@@ -90,8 +99,7 @@ def estimate(
         Fields of `Settings`: lifetime, n_draws, seed, covariates, closing_covariates, inspections,
         proxy_of.
     """
-    if estimator not in ALL_ESTIMATORS:
-        raise unknown_name("estimator", estimator, ALL_ESTIMATORS)
+    check_estimator(estimator)
     if table.n_incidents == 0:
         raise EstimationError(
             f"There is no reported incident from {table.date_from} to {table.date_to}; widen the "

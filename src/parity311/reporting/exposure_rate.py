@@ -35,8 +35,8 @@ N_HERMITE = 9
 
 WIDE = 3.0
 FEW_DUPLICATES = (
-    "Few duplicates: the total is known within a factor of {:.0f} only; use it as a lower bound, "
-    "or give a lifetime."
+    "Few duplicates: the total is known within a factor of {:.0f} only; read its interval, not its "
+    "point."
 )
 """Said where the ends of the 90 % interval of the total are further apart than this factor."""
 
@@ -58,6 +58,15 @@ class RateFit:
     def silent_share(self) -> float:
         """Share of reported incidents that get no further report whatever the exposure."""
         return float(1.0 / (1.0 + np.exp(-self.fit.parameters[-1])))
+
+    def coefficients(self) -> list[dict[str, float | str]]:
+        """Coefficients of the log rate with their standard errors; slopes per sd over areas."""
+        errors = np.sqrt(np.maximum(np.diag(self.fit.covariance), 0.0))
+        values = self.fit.parameters
+        return [
+            {"name": name, "coefficient": float(values[place]), "se": float(errors[place])}
+            for place, name in enumerate(self.cells.rate.names)
+        ]
 
     def log_rate_of_areas(self, parameters: np.ndarray, effects: np.ndarray) -> np.ndarray:
         """Logarithm of λ of an average incident of every area; leading axes are kept."""
@@ -160,8 +169,27 @@ def fit_exposure_rate(
         cells, inspected = inspected_cells(cells, settings.inspections)
     calls = LOG_CALLBACK if lifetime.law == "exponential" and data.found_ended.any() else NEVER
     model = Model(lifetime.law, cells, log_callback=calls, inspected=inspected)
+    check_repeats(table, use)
     fit = fit_rows(model, data, cells.row_cell[use], is_mixed=is_mixed)
     return RateFit(cells, fit)
+
+
+def check_repeats(table: ReportTable, use: np.ndarray) -> None:
+    """Refuse a table in which no incident was reported again, or none is known to have been."""
+    n, n_unmarked = int(use.sum()), table.n_unmarked
+    if n == 0 or table.n_further[use].sum() > 0:
+        return
+    if n_unmarked:
+        raise EstimationError(
+            f"Duplicates are not marked for {n_unmarked:,} of {table.n_incidents:,} complaints, "
+            "and no other was reported a second time, so nothing tells how fast people report; "
+            "import a source that marks them (in a map: duplicate or parent), or use estimator "
+            "'raw'."
+        )
+    raise EstimationError(
+        f"None of {n:,} incidents was reported a second time, so nothing tells how fast people "
+        "report; widen the dates, or use estimator 'raw'."
+    )
 
 
 def fit_rows(model: Model, data: RowData, cell: np.ndarray, *, is_mixed: bool = False) -> Fit:
@@ -173,14 +201,12 @@ def fit_rows(model: Model, data: RowData, cell: np.ndarray, *, is_mixed: bool = 
             "fast people report; give closing or inspection times, or use estimator "
             "'zero_truncated'."
         )
-    if data.n_further.sum() == 0:
-        raise EstimationError(
-            f"None of {n} incidents was reported a second time, so nothing tells how fast people "
-            "report; widen the dates, or use estimator 'lower_bound' or 'raw'."
-        )
     crude = data.n_further.sum() / max(float(data.exposure_days.sum()), 0.1)
-    fit = fit_hierarchy(model, data, cell, float(np.log(crude)), is_mixed=is_mixed)
-    if not fit.has_converged:
+    try:
+        fit = fit_hierarchy(model, data, cell, float(np.log(crude)), is_mixed=is_mixed)
+    except np.linalg.LinAlgError:
+        fit = None
+    if fit is None or not fit.has_converged:
         raise EstimationError(
             f"The reporting rate did not converge on {n} incidents; give a lifetime "
             "(exponential:DAYS) instead of estimating it, or fewer covariates."
@@ -203,7 +229,11 @@ def estimate_from_fit(
     rates = np.exp(fitted.log_rate_of_areas(draws.parameters, draws.effects))
     if not has_rate:
         rates = np.full_like(rates, np.nan)
-    details = {"silent_share": fitted.silent_share, "area_sd": fitted.fit.sigma}
+    details = {
+        "silent_share": fitted.silent_share,
+        "area_sd": fitted.fit.sigma,
+        "log_likelihood": fitted.fit.log_likelihood,
+    }
     if has_rate:
         details["mean_lifetime_days"] = fitted.mean_lifetime_days
     if fitted.fit.between is not None:
@@ -228,6 +258,7 @@ def estimate_from_fit(
         factor_draws=factor_draws,
         reason=np.where(cells.n_missing > 0, NOT_PUBLISHED, "").astype(object),
         details=details,
+        coefficients=fitted.coefficients(),
     )
 
 

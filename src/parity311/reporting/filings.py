@@ -6,8 +6,6 @@ boilers; the share defective among those filed is taken to hold for those not fi
 
 from __future__ import annotations
 
-from datetime import date
-
 import numpy as np
 
 from parity311.errors import EstimationError
@@ -15,7 +13,7 @@ from parity311.records.store import Records
 from parity311.reporting.areas import Areas
 from parity311.reporting.incidents import Estimate, estimate_from_factors
 from parity311.reporting.settings import Settings
-from parity311.reporting.table import ReportTable, window_query
+from parity311.reporting.table import WINDOW_QUERY, ReportTable
 
 DAYS_PER_YEAR = 365.25
 CITY_WEIGHT = 5.0
@@ -30,7 +28,8 @@ ASSUMPTION = (
 def holds_filings(records: Records, domain: str) -> bool:
     """Whether a domain's records are mandatory filings rather than complaints."""
     found = records.sql(
-        f"SELECT bool_and(channel = 'FILING') AS filed FROM complaints WHERE domain = '{domain}'"
+        "SELECT bool_and(channel = 'FILING') AS filed FROM complaints WHERE domain = $domain",
+        domain=domain,
     )
     return bool(found["filed"][0].as_py())
 
@@ -74,13 +73,20 @@ def _defects_by_window(
     records: Records, domain: str, table: ReportTable, areas: Areas
 ) -> np.ndarray:
     """Defects per tract and window, scaled up where an outcome is not known (yet)."""
-    known_by = f"(o.closed_at IS NULL OR o.closed_at < TIMESTAMP '{table.date_to}')"
-    rows = records.sql(f"""
-SELECT tract, {window_query(table.date_from, table.window_days)} AS "window", count(*) AS n_filed,
+    known_by = "(o.closed_at IS NULL OR o.closed_at < $date_to::TIMESTAMP)"
+    rows = records.sql(
+        f"""
+SELECT tract, {WINDOW_QUERY} AS "window", count(*) AS n_filed,
   count(*) FILTER (WHERE o.defect_found IS NOT NULL AND {known_by}) AS n_known,
   count(*) FILTER (WHERE o.defect_found AND {known_by}) AS n_defects
 FROM complaints c LEFT JOIN outcomes o USING (complaint_id)
-WHERE c.domain = '{domain}' AND {_between(table.date_from, table.date_to)} GROUP BY ALL""")
+WHERE c.domain = $domain AND c.received_at >= $date_from::TIMESTAMP
+  AND c.received_at < $date_to::TIMESTAMP GROUP BY ALL""",
+        domain=domain,
+        date_from=table.date_from,
+        date_to=table.date_to,
+        window_days=table.window_days,
+    )
     area, known = areas.match(rows["tract"].to_numpy(zero_copy_only=False))
     window = rows["window"].to_numpy(zero_copy_only=False).astype(np.int64)
     filed = rows["n_filed"].to_numpy(zero_copy_only=False)
@@ -94,10 +100,6 @@ WHERE c.domain = '{domain}' AND {_between(table.date_from, table.date_to)} GROUP
     out = np.zeros((areas.n_areas, table.n_windows))
     np.add.at(out, (area[known], window[known]), defects[known] * (filed.sum() / seen.sum()))
     return out
-
-
-def _between(date_from: date, date_to: date) -> str:
-    return f"c.received_at >= TIMESTAMP '{date_from}' AND c.received_at < TIMESTAMP '{date_to}'"
 
 
 def _registered(records: Records, areas: Areas) -> np.ndarray:

@@ -19,7 +19,7 @@ from parity311.reporting.model import (
     marginal_covariance,
 )
 from parity311.reporting.newton import SIGMA_START, State, climb, settle
-from parity311.reporting.row_sums import Rows
+from parity311.reporting.row_sums import Rows, sum_derivatives
 
 SPREAD_MEAN = 1.0
 """Belief about v = 1/k, the variance between incidents of one place: exponential with this mean,
@@ -91,6 +91,8 @@ class Fit:
     has_converged: bool
     between: Spread | None = None
     """What is known of how rates vary between incidents of one place, where that is asked."""
+    log_likelihood: float = float("nan")
+    """Of the rows, at the mode of parameters and effects; without priors."""
 
     @property
     def covariance(self) -> np.ndarray:
@@ -157,6 +159,9 @@ def fit_hierarchy(
         state.n_steps,
         state.has_converged,
         between,
+        sum_derivatives(
+            model.law, model.mixture, model.unpack(state.parameters, state.effects), rows
+        ).value,
     )
 
 

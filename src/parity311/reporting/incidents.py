@@ -8,8 +8,10 @@ gives (a + R)(1 − p)/(a/mean + p): a number for an area with no report as well
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from typing import Any
 
 import numpy as np
 from scipy.stats import nbinom, norm
@@ -65,6 +67,8 @@ class Estimate:
     """(n_areas,) why a number is pooled or missing; empty where it is neither."""
     details: dict[str, float] = field(default_factory=dict)
     """Fitted quantities worth printing: mean lifetime, silent share, spread over areas …"""
+    coefficients: list[dict[str, Any]] = field(default_factory=list)
+    """Coefficients of the log reporting rate: name, coefficient, se."""
 
     @property
     def n_windows(self) -> int:
@@ -231,6 +235,7 @@ def estimate_from_shares(
     factor_draws: np.ndarray,
     reason: np.ndarray,
     details: dict[str, float],
+    coefficients: Sequence[dict[str, Any]] = (),
 ) -> Estimate:
     """Assemble an `Estimate` from incidents per reported incident, by area, and draws of it."""
     reported = table.incidents_by_window()
@@ -271,6 +276,7 @@ def estimate_from_shares(
         pooled_shape=unreported.total_shape,
         reason=np.where((reason == "") & (n_reported == 0), NO_REPORTS, reason),
         details=details,
+        coefficients=list(coefficients),
     )
 
 

@@ -115,17 +115,22 @@ def window_terms(
 def _exponential_window(
     rate: np.ndarray, closing: np.ndarray, s: np.ndarray, d: np.ndarray
 ) -> Logarithm:
-    """(γ e^(−as) + λ e^(−ad)) / a: ended by itself after s, or still open at d."""
+    """(γ e^(−as) + λ e^(−ad)) / a: ended by itself after s, or still open at d.
+
+    In logarithms: where both round to nothing, a floor would make the likelihood flat, and a climb
+    would wander off on it.
+    """
     total = rate + closing
-    ended, still = closing * np.exp(-total * s), rate * np.exp(-total * d)
-    either = ended + still + TINY
-    a, b = ended / either, still / either
+    ended = np.log(closing + TINY) - total * s
+    still = np.log(rate + TINY) - total * d
+    either = np.logaddexp(ended, still)
+    a, b = np.exp(ended - either), np.exp(still - either)
     p = rate / total
     rs, rd, cs, cd = rate * s, rate * d, closing * s, closing * d
     gap_r, gap_c, ab = rd - rs - 1.0, 1.0 + cd - cs, a * b
     bend = p * (1.0 - p)
     return Logarithm(
-        np.log(either / total),
+        either - np.log(total),
         {RATE: b * (1.0 - rd) - a * rs - p, CLOSING: a * (1.0 - cs) - b * cd - (1.0 - p)},
         {
             (RATE, RATE): ab * gap_r**2 - a * rs - b * rd - bend,
@@ -184,13 +189,17 @@ def _log_waiting(
 
 
 def _phi(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Log φ, its derivative 1/(e^x − 1) − 1/x and second derivative, for φ(x) = (1 − e^−x)/x."""
+    """Log φ, its derivative 1/(e^x − 1) − 1/x and second derivative, for φ(x) = (1 − e^−x)/x.
+
+    By e^−|x|, which cannot overflow: with frequent calls over many days x is far below −600.
+    """
     small = np.abs(x) < 1e-3
-    safe = np.where(small, 1.0, np.clip(x, -600.0, 600.0))
-    grow = np.expm1(safe)
-    first = 1.0 / grow - 1.0 / safe
-    second = 1.0 / safe**2 - (1.0 + grow) / grow**2
-    log_phi = np.log(-np.expm1(-safe) / safe)
+    safe = np.where(small, 1.0, x)
+    size = np.abs(safe)
+    shrink, rest = np.exp(-size), -np.expm1(-size)
+    first = np.where(safe > 0, shrink, -1.0) / rest - 1.0 / safe
+    second = 1.0 / safe**2 - shrink / rest**2
+    log_phi = np.log(rest / size) + np.maximum(-safe, 0.0)
     return (
         np.where(small, -x / 2 + x * x / 24, log_phi),
         np.where(small, -0.5 + x / 12, first),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from parity311.reporting.areas import Areas
-from parity311.reporting.incidents import Estimate
+from parity311.reporting.exposure_rate import WIDE
+from parity311.reporting.incidents import INTERVAL, Estimate
 from parity311.reporting.sensitivity import Band
 from parity311.reporting.strata import StrataTotals
 from parity311.reporting.table import ReportTable
@@ -191,12 +193,10 @@ def _estimate_report(
         )
     left_out = [f"{n} rows: {reason}." for reason, n in table.left_out.items()]
     sensitivity = (band.describe(),) if band is not None else ()
-    total = totals.per_28_days.sum()
     return Report(
         title="From complaints to estimated incidents",
         summary=(
-            f"About {total:,.0f} incidents per 28 days stand behind "
-            f"{table.n_reports.sum() / totals.windows_28d:,.0f} complaints.",
+            say_total(totals, table.n_reports.sum() / totals.windows_28d),
             found.assumption,
         ),
         sections=(
@@ -210,7 +210,25 @@ def _estimate_report(
     )
 
 
-def write_comparison(run: RunWriter, rows: list[dict[str, Any]], strata: tuple[str, ...]) -> None:
+def say_total(totals: StrataTotals, complaints: float) -> str:
+    """How many incidents stand behind the complaints; a range where that is all that is known."""
+    total = float(totals.per_28_days.sum())
+    lower, upper = np.percentile(totals.draws_per_28_days.sum(axis=1), INTERVAL)
+    ends = f"{min(lower, total):,.0f} to {max(upper, total):,.0f}"
+    behind = f"incidents per 28 days stand behind {complaints:,.0f} complaints"
+    if upper >= WIDE * lower:
+        return f"Anything from {ends} {behind}: no one number can be given."
+    if upper == lower:
+        return f"About {total:,.0f} {behind}."
+    return f"About {total:,.0f} ({ends}) {behind}."
+
+
+def write_comparison(
+    run: RunWriter,
+    rows: list[dict[str, Any]],
+    strata: tuple[str, ...],
+    notes: Sequence[str] = (),
+) -> None:
     """Write every estimator's share by stratum and one picture of them side by side."""
     flat = [
         {"estimator": row["estimator"], **part}
@@ -244,6 +262,7 @@ def write_comparison(run: RunWriter, rows: list[dict[str, Any]], strata: tuple[s
             title="Estimators side by side",
             summary=(
                 "The same reports, read by every estimator; what differs is what each assumes.",
+                *notes,
             ),
             sections=(
                 Section(

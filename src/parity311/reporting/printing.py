@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
+
+WIDEST = 1000
+"""Characters of the widest table that is measured."""
 
 
 def _number(value: float | None) -> str:
@@ -24,6 +28,8 @@ def print_estimate(result: dict[str, Any]) -> None:
     for heading in [*headings, "over lifetimes"] if has_band else headings:
         table.add_column(heading, justify="left" if heading == "stratum" else "right")
     for row in result["strata"]:
+        if row["n_areas"] == 0:
+            continue
         cells = [
             row["stratum"],
             _number(row["complaints"]),
@@ -35,13 +41,63 @@ def print_estimate(result: dict[str, Any]) -> None:
             cells.append(f"{_number(row['band_lower'])} to {_number(row['band_upper'])}")
         table.add_row(*cells)
     console = Console()
-    console.print(table)
+    _print_whole(console, table)
     console.print(result["assumption"])
     if result["sensitivity"]:
         console.print(result["sensitivity"])
+    if result["coefficients"]:
+        console.print(_coefficients(result["coefficients"]))
+        likelihood = result["details"]["log_likelihood"]
+        console.print(f"Log likelihood {likelihood:,.2f}, priors and effects of areas apart.")
+    for note in result["notes"]:
+        console.print(note)
     for reason, n in result["left_out"].items():
         console.print(f"Left out, {n} rows: {reason}.")
     console.print(f"Report: {result['report']}", soft_wrap=True)
+
+
+def _coefficients(rows: list[dict[str, Any]]) -> Table:
+    """Coefficients of the log reporting rate with their standard errors."""
+    table = _compact("Log reporting rate: slopes per standard deviation, drawn towards 0 by priors")
+    for heading in ("term", "coefficient", "se"):
+        table.add_column(heading, justify="left" if heading == "term" else "right")
+    for row in rows:
+        table.add_row(row["name"], f"{row['coefficient']:+.3f}", f"{row['se']:.3f}")
+    return table
+
+
+def print_regression(result: dict[str, Any]) -> None:
+    """Print the coefficients of a plain regression with their errors, and its likelihood."""
+    console = Console()
+    words = {"poisson": "Poisson", "zero_inflated": "Zero-inflated Poisson"}[result["model"]]
+    table = _compact(f"{words} regression of further reports per day, log scale, no pooling")
+    for heading in ("term", "level", "coefficient", "se", "95 % interval", "per unit"):
+        left = heading in ("term", "level")
+        table.add_column(heading, justify="left" if left else "right")
+    for row in result["coefficients"]:
+        is_slope = not row["level"] and row["term"] != "intercept"
+        table.add_row(
+            row["term"],
+            row["level"],
+            f"{row['coefficient']:+.4f}",
+            f"{row['se']:.4f}",
+            f"{row['lower']:+.3f} to {row['upper']:+.3f}",
+            f"{row['per_unit']:+.3g}" if is_slope else "",
+        )
+    console.print(table)
+    if result["silent_share"] is not None:
+        error = result["silent_share_se"]
+        told = f"standard error {error:.4f}" if error is not None else "at its bound"
+        console.print(f"Share silent after the first report: {result['silent_share']:.4f}, {told}.")
+    console.print(
+        f"{result['n_incidents']:,} incidents with {result['n_further_reports']:,} further "
+        f"reports; log likelihood {result['log_likelihood']:,.3f}. Factor effects sum to zero; "
+        "slopes are per standard deviation, and per unit in the last column."
+    )
+    for note in result["notes"]:
+        console.print(note)
+    for reason, n in result["left_out"].items():
+        console.print(f"Left out, {n} rows: {reason}.")
 
 
 def print_comparison(result: dict[str, Any]) -> None:
@@ -55,10 +111,10 @@ def print_comparison(result: dict[str, Any]) -> None:
     table.add_column("moved", justify="right")
     for row in shown:
         values = [_number(part["estimated_incidents"]) for part in row["strata"]]
-        ratio = f"{row['first_to_last'] or float('nan'):.2f}"
+        ratio = "–" if row["first_to_last"] is None else f"{row['first_to_last']:.2f}"
         table.add_row(row["estimator"], *values, ratio, _percent(row["moved_share"]).lstrip("+"))
     console = Console()
-    console.print(table)
+    _print_whole(console, table)
     console.print(
         "moved: share of all incidents that the estimator gives to other strata than "
         f"{result['compared_with']} does."
@@ -66,6 +122,8 @@ def print_comparison(result: dict[str, Any]) -> None:
     for row in result["estimators"]:
         if row["strata"] is None:
             console.print(f"{row['estimator']}: {row['reason']}")
+    for note in result["notes"]:
+        console.print(note)
     most, least = result["largest_ratio"], result["smallest_ratio"]
     if most and least:
         console.print(
@@ -73,6 +131,14 @@ def print_comparison(result: dict[str, Any]) -> None:
             f"{least['first_to_last']:.2f} by {least['estimator']}."
         )
     console.print(f"Report: {result['report']}", soft_wrap=True)
+
+
+def _print_whole(console: Console, table: Table) -> None:
+    """Print a table with every column whole: where the screen is narrower, its lines run on."""
+    options = console.options.update(max_width=WIDEST)
+    needed = Measurement.get(console, options, table).maximum
+    wide = Console(file=console.file, width=max(console.width, needed))
+    wide.print(table)
 
 
 def _compact(title: str) -> Table:
@@ -97,7 +163,7 @@ def print_validation(result: dict[str, Any]) -> None:
             errors = [*row["bias_by_quintile"], row["ratio_error"]]
             cover = f"{row['coverage']:.2f}"
             table.add_row(row["estimator"], told, *(_percent(value) for value in errors), cover)
-        console.print(table)
+        _print_whole(console, table)
         console.print()
     console.print(
         "Relative error of estimated incidents by income quintile and of the ratio of the outer "
@@ -129,7 +195,7 @@ def print_duplicates(console: Console, rows: list[dict[str, Any]]) -> None:
             words += ", while open" if rule["until_closed"] else ""
         counts = (f"{row['n_incidents']:,}", f"{row['n_true_incidents']:,}")
         table.add_row(words, f"{row['precision']:.2f}", f"{row['recall']:.2f}", *counts)
-    console.print(table)
+    _print_whole(console, table)
 
 
 def print_spatial(result: dict[str, Any]) -> None:
@@ -143,7 +209,7 @@ def print_spatial(result: dict[str, Any]) -> None:
             ends = f"{row['auc_lower']:.3f} to {row['auc_upper']:.3f}"
             rest = f"{row['auc_without_early_report']:.3f}"
             table.add_row(row["score"], f"{row['auc']:.3f}", ends, rest)
-        console.print(table)
+        _print_whole(console, table)
     slopes = _compact("Slope of reporting per standard deviation (logit)")
     for heading in ("covariate", "mean", "90 % interval"):
         slopes.add_column(heading, justify="left" if heading == "covariate" else "right")

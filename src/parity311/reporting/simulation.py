@@ -7,7 +7,7 @@ there are. `validation` and the tests use it; it knows no domain.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from parity311.reporting.areas import Areas
 from parity311.reporting.settings import InspectionSample
 from parity311.reporting.table import MAX_EXPOSURE_DAYS, WINDOW_DAYS, ReportTable, count_windows
+from parity311.reporting.weekly import WeeklyReports, count_weekly
 
 WARM_UP_LIFETIMES = 10.0
 """Incidents are drawn from this many mean lifetimes before the first day, so that the first window
@@ -119,7 +120,10 @@ def simulate(scenario: Scenario, areas: Areas, seed: int) -> Simulated:
     true_by_window = np.zeros((areas.n_areas, scenario.n_windows), dtype=np.int64)
     np.add.at(true_by_window, (area[begun], (began[begun] // WINDOW_DAYS).astype(np.int64)), 1)
     return Simulated(
-        table=_table(area, began + first, further, last, exposure, seen, areas, n_days),
+        table=replace(
+            _table(area, began + first, further, last, exposure, seen, areas, n_days),
+            weekly=_by_week(area, began + first, further, last, seen, areas, n_days, seed),
+        ),
         areas=areas,
         true_by_window=true_by_window,
         true_reported=np.bincount(area[begun & reported], minlength=areas.n_areas),
@@ -162,4 +166,28 @@ def _table(
         n_duplicates=n_duplicates,
         date_from=date_from,
         date_to=date_to,
+    )
+
+
+def _by_week(
+    area: np.ndarray,
+    opened: np.ndarray,
+    further: np.ndarray,
+    last: np.ndarray,
+    seen: np.ndarray,
+    areas: Areas,
+    n_days: int,
+    seed: int,
+) -> WeeklyReports:
+    """Every report at its own day: given the last one, those between are spread evenly."""
+    rng = np.random.default_rng([seed, 1])  # of its own, so that the other draws stay as they were
+    incident = np.repeat(np.flatnonzero(seen), 1 + further[seen])
+    end = np.cumsum(1 + further[seen])
+    delay = last[incident] * rng.random(len(incident))
+    delay[end - 1] = last[seen]
+    delay[end - 1 - further[seen]] = 0.0
+    day = opened[incident] + delay
+    kept = day < n_days
+    return count_weekly(
+        area[incident][kept], day[kept], incident[kept], n_areas=areas.n_areas, n_days=n_days
     )

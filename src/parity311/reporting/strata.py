@@ -13,6 +13,8 @@ from parity311.reporting.incidents import INTERVAL, Estimate
 
 STRATA = ("income5", "income2", "race", "majority")
 UNKNOWN = "unknown"
+ALL = "all"
+"""The one stratum where nothing is known by which areas could be told apart."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,14 @@ def stratify(areas: Areas, kind: str = "income5") -> Strata:
     names = (*RACE_GROUPS, "mixed", UNKNOWN)
     of_area = np.array([names.index(str(name)) for name in by_race.majority_group])
     return Strata(kind, names, of_area)
+
+
+def stratify_known(areas: Areas, kind: str = "income5") -> Strata:
+    """The same; one stratum ``all`` where no area can be placed, not five that are empty."""
+    found = stratify(areas, kind)
+    if np.any(found.of_area != found.names.index(UNKNOWN)):
+        return found
+    return Strata(kind, (ALL,), np.zeros(areas.n_areas, dtype=np.int64))
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import date
+from typing import LiteralString
 
 import numpy as np
 
 from parity311.errors import EstimationError, InputError
+from parity311.records.absent import no_such_domain
+from parity311.records.sql import identifier, literal
 from parity311.records.store import Records
 from parity311.reporting.areas import Areas
 from parity311.reporting.continuing import find_continuing
+from parity311.reporting.weekly import WeeklyReports, weekly_from_records
 
 WINDOW_DAYS = 28
 """The paper's rolling window: four weeks."""
@@ -28,6 +32,8 @@ OTHER_PATTERN = "other"
 MIN_PATTERN_INCIDENTS = 100
 """Levels of a pattern with fewer incidents are put together: too few to tell their rate."""
 
+MANY_UNMARKED = 0.1
+"""Share of cases without a mark of duplicates from which on estimates say so."""
 SIZE_QUERY = (
     "CASE WHEN b.units IS NULL THEN 'unknown' WHEN b.units < 10 THEN 'under 10' "
     "WHEN b.units < 50 THEN '10 to 49' ELSE '50 and more' END"
@@ -72,11 +78,23 @@ class ReportTable:
     """Rows of the source that are not used, by reason."""
     notes: tuple[str, ...] = ()
     """What was decided about the rows, in words."""
+    covariates: dict[str, np.ndarray] = field(default_factory=dict)
+    """(n_incidents,) numbers that are known of an incident; for regressions only."""
+    is_unmarked: np.ndarray | None = None
+    """(n_incidents,) whether the source does not say if there were duplicates; None: it always
+    does."""
+    weekly: WeeklyReports | None = None
+    """Reports by area and week with the paper's duplicates; only `as_published` reads them."""
 
     @property
     def n_incidents(self) -> int:
         """Number of reported incidents."""
         return len(self.area)
+
+    @property
+    def n_unmarked(self) -> int:
+        """Incidents of which the source does not say whether they were reported again."""
+        return 0 if self.is_unmarked is None else int(self.is_unmarked.sum())
 
     @property
     def n_areas(self) -> int:
@@ -129,6 +147,8 @@ class ReportTable:
             called_until_days=self.called_until_days[rows],
             pattern=self.pattern[rows],
             weight=self.weight[rows],
+            covariates={name: values[rows] for name, values in self.covariates.items()},
+            is_unmarked=None if self.is_unmarked is None else self.is_unmarked[rows],
         )
 
 
@@ -158,6 +178,7 @@ def reports_from_records(
     by_pattern: tuple[str, ...] = ("category", "severity"),
     link_continuing: bool = True,
     window_days: int = WINDOW_DAYS,
+    least_of_pattern: int = MIN_PATTERN_INCIDENTS,
 ) -> ReportTable:
     """Collect the reported incidents of a domain first reported in [date_from, date_to).
 
@@ -167,15 +188,17 @@ def reports_from_records(
     continues an earlier one of its building counts by the chance that it does not.
     """
     if domain not in records.domains:
-        raise InputError(
-            f"{records.folder} has no complaints of domain {domain!r}; it has "
-            f"{', '.join(records.domains)}."
-        )
+        raise no_such_domain(records, domain)
     date_from = date_from or records.window[0]
     date_to = date_to or records.window[1]
     n_windows = count_windows(date_from, date_to, window_days)
-    query = _incidents_query(domain, date_from, date_to, max_exposure_days, by_pattern)
-    rows = records.sql(query)
+    rows = records.sql(
+        _incidents_query(by_pattern),
+        domain=domain,
+        date_from=date_from,
+        date_to=date_to,
+        exposure_seconds=int(max_exposure_days * 86400),
+    )
     if rows.num_rows == 0:
         raise EstimationError(
             f"No complaints of {domain!r} were received from {date_from} to {date_to}; choose "
@@ -183,14 +206,22 @@ def reports_from_records(
         )
     codes = rows["tract"].to_numpy(zero_copy_only=False)
     area, known = areas.match(codes)
-    counts = records.sql(_reports_query(domain, date_from, date_to, window_days))
+    counts = records.sql(
+        _REPORTS_QUERY,
+        domain=domain,
+        date_from=date_from,
+        date_to=date_to,
+        window_days=window_days,
+    )
     n_reports, n_duplicates = _reports_by_window(counts, areas, n_windows)
     weight, count_sd, notes = np.ones(int(known.sum())), np.zeros(areas.n_areas), ()
     if link_continuing:
         names = rows["incident"].to_numpy(zero_copy_only=False)[known]
         found = find_continuing(records, domain, names, date_to, areas)
         weight, count_sd, notes = found.is_first, found.count_sd, (found.note,)
-    patterns, pattern = group_patterns(rows["pattern"].to_numpy(zero_copy_only=False)[known])
+    patterns, pattern = group_patterns(
+        rows["pattern"].to_numpy(zero_copy_only=False)[known], least_of_pattern
+    )
 
     def column(name: str) -> np.ndarray:
         return rows[name].to_numpy(zero_copy_only=False)[known]
@@ -214,20 +245,33 @@ def reports_from_records(
         date_to=date_to,
         window_days=window_days,
         left_out={reason: n for reason, n in left_out.items() if n},
-        notes=notes,
+        notes=(*notes, *_unmarked_note(column("is_unmarked").astype(bool))),
+        is_unmarked=column("is_unmarked").astype(bool),
+        weekly=weekly_from_records(records, domain, areas, date_from, date_to),
     )
 
 
-def _incidents_query(
-    domain: str, date_from: date, date_to: date, max_exposure_days: float, by: tuple[str, ...]
-) -> str:
+def _unmarked_note(is_unmarked: np.ndarray) -> tuple[str, ...]:
+    """What is to be said where the source does not mark the duplicates of many incidents."""
+    share = is_unmarked.mean() if len(is_unmarked) else 0.0
+    if share <= MANY_UNMARKED:
+        return ()
+    return (
+        f"Duplicates are not marked for {share:.0%} of the cases, which count as reported once: "
+        "rates and shares reported come out too low as far as those were reported again.",
+    )
+
+
+def _incidents_query(by: tuple[str, ...]) -> LiteralString:
     """SQL: one row per reported incident, with its exposure and the reports within it.
 
     A duplicate's own closing is clerical, so only closings of other classes end the exposure.
     """
-    factors = [f"CAST(arg_min({name}, heard) AS VARCHAR)" for name in by]
-    parts = f" || '{SEPARATOR}' || ".join(factors) or "''"
-    pattern = f"CASE WHEN arg_min(channel, heard) = 'OTHER' THEN '{BY_AGENCY}' ELSE {parts} END"
+    between: LiteralString = f" || {literal(SEPARATOR)} || "
+    parts = between.join(f"CAST(arg_min({identifier(name)}, heard) AS VARCHAR)" for name in by)
+    kind = parts if by else literal("")
+    is_agency = f"arg_min(channel, heard) = 'OTHER' THEN {literal(BY_AGENCY)}"
+    pattern = f"CASE WHEN {is_agency} ELSE {kind} END"
     return f"""
 WITH r AS (
   SELECT c.*, COALESCE(c.incident_id, c.complaint_id) AS incident, c.received_at AS heard,
@@ -238,19 +282,20 @@ WITH r AS (
     CASE WHEN o.disposition_class = 'no_violation' AND o.n_visits = 0 THEN o.closed_at END AS called
   FROM complaints c LEFT JOIN outcomes o USING (complaint_id)
     LEFT JOIN buildings b ON b.building_id = c.building_id
-  WHERE c.domain = '{domain}' AND c.received_at < TIMESTAMP '{date_to}'
+  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP
 ), i AS (
   SELECT incident, min(heard) AS opens, arg_min(tract, heard) AS tract, {pattern} AS pattern,
-    GREATEST(min(heard), LEAST(min(ended), TIMESTAMP '{date_to}',
-      min(heard) + INTERVAL {int(max_exposure_days * 86400)} SECOND)) AS closes,
-    min(called) AS called, arg_min(CASE
+    GREATEST(min(heard), LEAST(min(ended), $date_to::TIMESTAMP,
+      min(heard) + to_seconds($exposure_seconds))) AS closes,
+    bool_and(incident_id IS NULL) AS is_unmarked, min(called) AS called, arg_min(CASE
       WHEN first_visit_at IS NOT NULL THEN date_trunc('day', first_visit_at)
-      WHEN disposition_class IN ('other', 'referral') THEN heard ELSE TIMESTAMP '{date_to}' END,
+      WHEN disposition_class IN ('other', 'referral') THEN heard ELSE $date_to::TIMESTAMP END,
       heard) AS called_until
-  FROM r GROUP BY incident HAVING min(heard) >= TIMESTAMP '{date_from}'
+  FROM r GROUP BY incident HAVING min(heard) >= $date_from::TIMESTAMP
 )
 SELECT i.incident, any_value(i.tract) AS tract, any_value(i.pattern) AS pattern,
-  epoch(any_value(i.opens) - TIMESTAMP '{date_from}') / 86400.0 AS first_report_day,
+  any_value(i.is_unmarked) AS is_unmarked,
+  epoch(any_value(i.opens) - $date_from::TIMESTAMP) / 86400.0 AS first_report_day,
   epoch(any_value(i.closes) - any_value(i.opens)) / 86400.0 AS exposure_days,
   count(*) FILTER (WHERE r.heard <= i.closes) - 1 AS n_further,
   epoch(max(r.heard) FILTER (WHERE r.heard <= i.closes) - any_value(i.opens)) / 86400.0
@@ -260,20 +305,24 @@ SELECT i.incident, any_value(i.tract) AS tract, any_value(i.pattern) AS pattern,
 FROM i JOIN r USING (incident) GROUP BY i.incident ORDER BY i.incident"""
 
 
-def _reports_query(domain: str, date_from: date, date_to: date, window_days: int) -> str:
-    return f"""
+WINDOW_QUERY = "date_diff('day', $date_from::TIMESTAMP, received_at) // $window_days"
+"""SQL for the window that a report falls into."""
+
+_REPORTS_QUERY = f"""
 WITH r AS (
   SELECT tract, received_at,
     row_number() OVER (PARTITION BY COALESCE(incident_id, complaint_id)
       ORDER BY received_at, complaint_id) > 1 AS is_duplicate
-  FROM complaints WHERE domain = '{domain}' AND received_at < TIMESTAMP '{date_to}'
+  FROM complaints WHERE domain = $domain AND received_at < $date_to::TIMESTAMP
 )
-SELECT tract, {window_query(date_from, window_days)} AS "window",
+SELECT tract, {WINDOW_QUERY} AS "window",
   count(*) AS n_reports, count(*) FILTER (WHERE is_duplicate) AS n_duplicates
-FROM r WHERE received_at >= TIMESTAMP '{date_from}' GROUP BY ALL ORDER BY ALL"""
+FROM r WHERE received_at >= $date_from::TIMESTAMP GROUP BY ALL ORDER BY ALL"""
 
 
-def group_patterns(names: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
+def group_patterns(
+    names: np.ndarray, least: int = MIN_PATTERN_INCIDENTS
+) -> tuple[tuple[str, ...], np.ndarray]:
     """Distinct patterns and the index of every row's; levels that are rare become one."""
     found, index = np.unique(names.astype(str), return_inverse=True)
     count = np.bincount(index)
@@ -285,15 +334,10 @@ def group_patterns(names: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
             if part != [BY_AGENCY]:
                 levels[part[factor]] = levels.get(part[factor], 0) + int(n)
         for part in factors:
-            if part != [BY_AGENCY] and levels[part[factor]] < MIN_PATTERN_INCIDENTS:
+            if part != [BY_AGENCY] and levels[part[factor]] < least:
                 part[factor] = OTHER_PATTERN
     merged, again = np.unique([SEPARATOR.join(part) for part in factors], return_inverse=True)
     return tuple(str(name) for name in merged), again[index]
-
-
-def window_query(date_from: date, window_days: int) -> str:
-    """SQL for the window that a report falls into."""
-    return f"date_diff('day', TIMESTAMP '{date_from}', received_at) // {window_days}"
 
 
 def _reports_by_window(counts, areas: Areas, n_windows: int) -> tuple[np.ndarray, np.ndarray]:

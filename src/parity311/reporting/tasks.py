@@ -25,11 +25,19 @@ from parity311.reporting.own_reports import (
 )
 from parity311.reporting.sensitivity import Band, lifetime_band
 from parity311.reporting.settings import N_DRAWS, Settings
-from parity311.reporting.strata import StrataTotals, stratify, total_by_stratum
-from parity311.reporting.table import WINDOW_DAYS, ReportTable, reports_from_records
+from parity311.reporting.strata import ALL, StrataTotals, stratify_known, total_by_stratum
+from parity311.reporting.table import (
+    MIN_PATTERN_INCIDENTS,
+    WINDOW_DAYS,
+    ReportTable,
+    reports_from_records,
+)
 from parity311.runs.store import start_run
 
 DEFAULT = "exposure_rate"
+ONE_STRATUM = "No area has what the strata are made of (such as income_quintile): one total."
+CORRECTED = ("exposure_rate", "exposure_rate_even", "zero_truncated", "geometric", "acs_proxy")
+"""Estimators that claim what a lower bound should lie below."""
 
 
 @dataclass(frozen=True)
@@ -67,19 +75,29 @@ class Source:
     is_synthetic: bool
 
 
+LONGEST_WINDOW_DAYS = 3660
+"""Ten years: no records here are longer."""
+
+
 def parse_window(text: str) -> int:
     """Read a window like ``28d`` or ``4w``."""
     units = {"d": 1, "w": 7}
     number, unit = text.strip()[:-1], text.strip()[-1:]
-    if unit not in units or not number.isdigit() or int(number) < 1:
+    days = int(number) * units.get(unit, 0) if number.isascii() and number.isdigit() else 0
+    if not 1 <= days <= LONGEST_WINDOW_DAYS:
         raise InputError(
-            f"The window {text!r} is not a length; write days or weeks, e.g. 28d or 4w."
+            f"The window {text!r} is not a length from a day to {LONGEST_WINDOW_DAYS} days; write "
+            "days or weeks, e.g. 28d or 4w."
         )
-    return int(number) * units[unit]
+    return days
 
 
-def read_source(config: EstimateConfig) -> Source:
-    """Read the reports of a records folder or of a CSV."""
+def read_source(config: EstimateConfig, *, for_regression: bool = False) -> Source:
+    """Read the reports of a records folder or of a CSV.
+
+    A regression takes covariates of incidents, and categories as they are, rare ones too.
+    """
+    least = 1 if for_regression else MIN_PATTERN_INCIDENTS
     if (config.records is None) == (config.csv is None):
         raise InputError("Give either --records FOLDER or --csv FILE, one of them and not both.")
     if config.csv is not None:
@@ -90,6 +108,8 @@ def read_source(config: EstimateConfig) -> Source:
             date_to=config.date_to,
             window_days=config.window_days,
             given_areas=read_own_areas(config.areas) if config.areas else None,
+            takes_incident_covariates=for_regression,
+            least_of_category=least,
         )
         files = [path for path in (config.csv, config.areas) if path is not None]
         hashes = "".join(pages.hash_file(path) for path in files)
@@ -106,6 +126,7 @@ def read_source(config: EstimateConfig) -> Source:
         date_from=config.date_from,
         date_to=config.date_to,
         window_days=config.window_days,
+        least_of_pattern=least,
     )
     is_synthetic = records.manifest.get("kind") == "city"
     return Source(table, areas, records.folder.name, records.fingerprint, is_synthetic)
@@ -135,7 +156,7 @@ def run_estimate(config: EstimateConfig, runs: Path) -> dict[str, Any]:
     """Estimate incidents per tract, window and stratum; write tables, pictures and a page."""
     lifetime = parse_lifetime(config.lifetime)
     source = read_source(config)
-    strata = stratify(source.areas, config.strata)
+    strata = stratify_known(source.areas, config.strata)
     with start_run(runs, "reporting estimate", asdict(config)) as run:
         run.add_data(source.name, source.fingerprint, is_synthetic=source.is_synthetic)
         run.set_seeds(draws=config.seed)
@@ -184,7 +205,12 @@ def describe_estimate(
         "strata_kind": totals.strata.kind,
         "strata": rows,
         "details": found.details,
+        "coefficients": found.coefficients,
         "left_out": source.table.left_out,
+        "notes": [
+            *(note for note in source.table.notes if note not in found.assumption),
+            *((ONE_STRATUM,) if totals.strata.names == (ALL,) else ()),
+        ],
         "n_reported_incidents": source.table.n_incidents,
         "n_areas_pooled": int((found.reason != "").sum()),
     }
@@ -194,16 +220,19 @@ def run_compare(config: EstimateConfig, runs: Path) -> dict[str, Any]:
     """Run every estimator on the same reports and say how far apart their strata totals are."""
     lifetime = parse_lifetime(config.lifetime)
     source = read_source(config)
-    strata = stratify(source.areas, config.strata)
+    strata = stratify_known(source.areas, config.strata)
     rows: list[dict[str, Any]] = []
     with start_run(runs, "reporting compare", asdict(config)) as run:
         run.add_data(source.name, source.fingerprint, is_synthetic=source.is_synthetic)
         for name in ESTIMATORS:
             with run.stage(name):
                 rows += _compare_one(name, config, source, strata, lifetime)
-        result = {"estimators": rows, "compared_with": DEFAULT, **_distance(rows)}
+        notes = [*source.table.notes, *_explain_bound(rows)]
+        if strata.names == (ALL,):
+            notes.append(ONE_STRATUM)
+        result = {"estimators": rows, "compared_with": DEFAULT, "notes": notes, **_distance(rows)}
         run.add_metrics(result)
-        pages.write_comparison(run, rows, strata.names)
+        pages.write_comparison(run, rows, strata.names, notes)
     return {"run": run.id, "report": str(run.final_path / "report.html"), **result}
 
 
@@ -241,9 +270,61 @@ def _compare_one(
                 }
                 for place, stratum in enumerate(strata.names)
             ],
-            "first_to_last": float(per[known][0] / per[known][-1]) if per[known][-1] else None,
+            "first_to_last": _first_to_last(per[known]),
             "low_share_at_parity": _low_share(per[known]),
         }
+    ]
+
+
+def _first_to_last(per: np.ndarray) -> float | None:
+    """Ratio of the first to the last stratum; none where there is one only, or nothing in it."""
+    return float(per[0] / per[-1]) if len(per) > 1 and per[-1] else None
+
+
+def run_regression(
+    config: EstimateConfig, model: str, covariates: tuple[str, ...], has_area_effects: bool
+) -> dict[str, Any]:
+    """Fit a plain published regression; every covariate of a CSV unless some are named."""
+    from parity311.reporting.regression import regress
+
+    source = read_source(config, for_regression=True)
+    names = covariates
+    if not names and config.csv is not None:
+        names = (*source.areas.covariates, *source.table.covariates)
+    found = regress(
+        source.table,
+        source.areas,
+        model=model,
+        covariates=names,
+        has_area_effects=has_area_effects,
+    )
+    return {
+        **found.describe(),
+        "source": source.name,
+        "fingerprint": source.fingerprint,
+        "left_out": source.table.left_out,
+        "notes": list(source.table.notes),
+    }
+
+
+def _explain_bound(rows: list[dict[str, Any]]) -> list[str]:
+    """Why the lower bound lies above other estimates, where it does."""
+    totals = {
+        row["estimator"]: sum(part["estimated_incidents"] for part in row["strata"])
+        for row in rows
+        if row["strata"] is not None
+    }
+    bound = totals.pop("lower_bound", None)
+    above = [
+        name for name, total in totals.items() if bound is not None and name in CORRECTED
+        and total < bound
+    ]  # fmt: skip
+    if not above:
+        return []
+    return [
+        f"lower_bound lies above {', '.join(above)} and is no bound here: more incidents look "
+        "reported once than it allows for, because a visit ends reporting, and because a problem "
+        "that outlives its case, or whose second report was not linked, counts as two."
     ]
 
 

@@ -35,7 +35,7 @@ WITHIN = 0.05
 COVERAGE = (0.85, 0.95)
 """What is asked of the default estimator: relative bias of every quintile, and the share of areas
 whose 90 % interval holds the truth."""
-COMPARED = ("as_published", "raw", "zero_truncated")
+COMPARED = ("zero_truncated", "as_published", "raw")
 """Estimators shown beside the default one in every scenario."""
 
 

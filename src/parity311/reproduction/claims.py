@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from parity311.evaluation.metrics import Figure
-from parity311.reproduction.verdicts import RULES, Decision, Measured
+from parity311.reproduction.verdicts import (
+    CONTRADICTS,
+    FAILS,
+    FOLLOWS,
+    RULES,
+    UNTESTED,
+    Decision,
+    Measured,
+)
 
 if TYPE_CHECKING:
     from parity311.reproduction.evidence import Evidence
@@ -47,6 +55,10 @@ class Claim:
     test: Callable[[Evidence], Finding]
     domains: tuple[str, ...] = ()
     """domains it needs; without them it cannot be tested"""
+    quote: str = ""
+    """the paper's own words, found in one of the sections that `source` names"""
+    follows_from: str = ""
+    """key of the claim whose error would explain this one's: it is then not counted again"""
 
 
 def judge(claim: Claim, evidence: Evidence) -> dict[str, Any]:
@@ -55,16 +67,19 @@ def judge(claim: Claim, evidence: Evidence) -> dict[str, Any]:
     if missing:
         finding = Finding(
             Measured(math.nan, words="–"),
-            Decision("cannot be tested", f"{', '.join(missing)} left out of this run"),
+            Decision(UNTESTED, "; ".join(_why_missing(slug, evidence) for slug in missing)),
         )
     else:
         finding = claim.test(evidence)
     ours, decision = finding.ours, finding.decision
+    if not ours.is_sound:
+        decision = Decision(UNTESTED, "our interval does not contain its own figure")
     return {
         "key": claim.key,
         "area": claim.area,
         "claim": claim.claim,
         "source": claim.source,
+        "quote": claim.quote,
         "published": claim.published,
         "ours": ours.words or show(ours.value),
         "value": ours.value,
@@ -74,7 +89,33 @@ def judge(claim: Claim, evidence: Evidence) -> dict[str, Any]:
         "kind": claim.kind,
         "rule": RULES[claim.kind],
         "definition": claim.definition,
+        "follows_from": claim.follows_from,
     }
+
+
+def _why_missing(slug: str, evidence: Evidence) -> str:
+    few = evidence.untested.get(slug)
+    return f"too few cases to test it: {few}" if few else f"{slug} left out of this run"
+
+
+def judge_all(claims: Sequence[Claim], evidence: Evidence) -> list[dict[str, Any]]:
+    """Test every claim; what only another's error makes wrong follows from that one."""
+    return count_once([judge(claim, evidence) for claim in claims])
+
+
+def count_once(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows in which no error is counted twice."""
+    by_key = {row["key"]: row for row in rows}
+    found = []
+    for row in rows:
+        root = by_key.get(row["follows_from"])
+        # A contradiction of the paper's own figures follows only where its test shows that it does.
+        is_wrong = root is not None and root["verdict"] in (FAILS, CONTRADICTS)
+        if root is not None and is_wrong and row["verdict"] == FAILS:
+            reason = f"follows from “{root['claim']}”: {row['reason']}"
+            row = {**row, "verdict": FOLLOWS, "reason": reason}
+        found.append(row)
+    return found
 
 
 def show(value: float) -> str:
@@ -110,6 +151,7 @@ def all_claims() -> tuple[Claim, ...]:
         claims_elevator,
         claims_equity,
         claims_learning,
+        claims_text,
         claims_untested,
     )
 
@@ -120,6 +162,7 @@ def all_claims() -> tuple[Claim, ...]:
         claims_equity,
         claims_attribution,
         claims_arithmetic,
+        claims_text,
         claims_untested,
     )
     found = [claim for module in modules for claim in module.CLAIMS]
@@ -128,7 +171,7 @@ def all_claims() -> tuple[Claim, ...]:
 
 
 def check_keys(claims: Sequence[Claim]) -> None:
-    """Refuse two claims of one key, and a kind that has no rule."""
+    """Refuse two claims of one key, a kind that has no rule, and a root that is none."""
     keys = [claim.key for claim in claims]
     twice = sorted({key for key in keys if keys.count(key) > 1})
     if twice:
@@ -136,3 +179,7 @@ def check_keys(claims: Sequence[Claim]) -> None:
     for claim in claims:
         if claim.kind not in RULES:
             raise ValueError(f"claim {claim.key} is of kind {claim.kind}, which has no rule")
+        if claim.follows_from and claim.follows_from not in keys:
+            raise ValueError(
+                f"claim {claim.key} follows from {claim.follows_from}, which is no claim"
+            )

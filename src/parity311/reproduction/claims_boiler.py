@@ -1,4 +1,9 @@
-"""Claims about boilers: the paper's table by row, the lead of DQN, the late fees, 128 settings."""
+"""Claims about boilers: the paper's table by row, the lead of DQN, 128 settings.
+
+The paper's table is of a random split and of seven features, two of which are late fees. What the
+same agents do with a split in time, and without the fees, is shown beside it; the paper claims
+nothing about either, so neither is judged.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +41,12 @@ TOLERANCE = 0.02
 """Two points of precision, recall or F1: another city's records, of the same size."""
 ROW_METRICS = ("precision", "recall", "f1")
 AGENTS = {"DQN": "dqn", "REINFORCE": "reinforce"}
-SPLITS = {
-    "boiler_random": "a random 80/20 split, as published",
-    "boiler_later": "a split in time",
+PART = "boiler_random"
+BESIDE = {
+    "with a split in time": ("boiler_later", "published"),
+    "without the two late fees": ("boiler_random", "leak_free"),
 }
+"""What is shown beside a row and not judged."""
 
 
 def row_words(found: dict[str, Figure]) -> str:
@@ -76,9 +83,18 @@ def published_words(agent: str) -> str:
     )
 
 
-def _row(agent: str, part: str, features: str):
-    def test(evidence: Evidence) -> Finding:
+def _beside(evidence: Evidence, agent: str) -> str:
+    shown = []
+    for words, (part, features) in BESIDE.items():
         found = figures(evidence.confusion(part, f"{AGENTS[agent]}_{features}"))
+        rates = ", ".join(f"{name} {found[name].value:.3f}" for name in ROW_METRICS)
+        shown.append(f"{words} {rates}")
+    return "; ".join(shown)
+
+
+def _row(agent: str):
+    def test(evidence: Evidence) -> Finding:
+        found = figures(evidence.confusion(PART, f"{AGENTS[agent]}_published"))
         row = paper.BOILER_TABLE[agent]
         decisions = [
             decide_magnitude(
@@ -89,7 +105,8 @@ def _row(agent: str, part: str, features: str):
             for name in ROW_METRICS
         ]
         recall = found["recall"]
-        ours = Measured(recall.value, recall.lower, recall.upper, row_words(found))
+        words = f"{row_words(found)} (not judged: {_beside(evidence, agent)})"
+        ours = Measured(recall.value, recall.lower, recall.upper, words)
         return Finding(ours, decide_all(decisions))
 
     return test
@@ -114,50 +131,31 @@ def _n_defects(found: Confusion) -> np.ndarray:
 
 
 def _recall_lead(evidence: Evidence) -> Finding:
-    samples, resamples = _difference("boiler_random", lambda one: one.caught, _n_defects)(evidence)
+    samples, resamples = _difference(PART, lambda one: one.caught, _n_defects)(evidence)
     figure = resamples.figure(samples)
     ours = percent(figure, signed=True)
     return Finding(ours, decide_magnitude(ours, 0.042, tolerance=TOLERANCE))
 
 
-def _reward_lead(part: str):
-    def test(evidence: Evidence) -> Finding:
+def _reward_lead(evidence: Evidence) -> Finding:
+    shown = []
+    for part in (PART, "boiler_later"):
         make = _difference(part, lambda one: one.dollars, lambda one: one.n_filings)
         samples, resamples = make(evidence)
-        figure = resamples.figure(samples)
-        words = f"${figure.value:+.2f} a filing (${figure.lower:+.2f} to ${figure.upper:+.2f})"
-        ours = Measured(figure.value, figure.lower, figure.upper, words)
-        return Finding(ours, decide_sign(ours, +1, margin=0.1))
-
-    return test
-
-
-def _fees(evidence: Evidence) -> Finding:
-    """F1 of DQN with the two late fees less without, on the same filings."""
-    found = [
-        evidence.confusion("boiler_random", f"dqn_{features}")
-        for features in ("published", "leak_free")
-    ]
-    resamples = make_resamples(len(found[0].caught), N_BLOCKS)
-    samples = []
-    for one in found:
-        twice, others = 2 * one.caught, one.wasted + one.missed
-        samples.append(ratio_samples(twice, twice + others, resamples))
-    figure = resamples.figure(samples[0] - samples[1])
+        shown.append(resamples.figure(samples))
+    figure, later = shown
     words = (
-        f"F1 {samples[0][0]:.3f} with the fees, {samples[1][0]:.3f} without: {figure.value:+.3f} "
-        f"({figure.lower:+.3f} to {figure.upper:+.3f})"
+        f"${figure.value:+.2f} a filing (${figure.lower:+.2f} to ${figure.upper:+.2f}); not "
+        f"judged: ${later.value:+.2f} with a split in time"
     )
     ours = Measured(figure.value, figure.lower, figure.upper, words)
-    # The claim that the seven features are known when a complaint is classified would have the
-    # fees add nothing that a classifier at intake could not have.
-    return Finding(ours, decide_sign(ours, -1, margin=0.005))
+    return Finding(ours, decide_sign(ours, +1, margin=0.1))
 
 
 def grid_detection(evidence: Evidence) -> tuple[np.ndarray, Resamples]:
     """Detection in every resample by miss ratio, (1 + B, 8)."""
     ratios = np.repeat(MISS_RATIOS, len(VISIT_FACTORS) * len(EQUITY_WEIGHTS))
-    found = evidence.confusion("boiler_random", "grid")
+    found = evidence.confusion(PART, "grid")
     return detection_by_ratio(found, evidence.n_grid_seeds(), ratios)
 
 
@@ -186,68 +184,46 @@ def _grid_rises(evidence: Evidence) -> Finding:
     return Finding(ours, Decision(UNTESTED, "some steps fall, within their noise"))
 
 
-TABLE = [
-    Claim(
-        f"table_{agent.lower()}_{part}", AREA,
-        f"{agent}'s row of the boiler table, with {words}", "Table 1", published_words(agent),
-        "magnitude",
-        "every filing of the test part, counts expected from true chances; precision, recall and "
-        "F1 must all agree within two points; intervals over seeds and blocks of filings",
-        _row(agent, part, "published"), ("boiler",),
-    )
-    for agent in AGENTS
-    for part, words in SPLITS.items()
-] + [
-    Claim(
-        f"table_{agent.lower()}_leak_free", AREA,
-        f"{agent}'s row without the two late fees, which are known only after the inspection",
-        "Table 1", published_words(agent), "magnitude",
-        "the same with the five features that are known at intake, random split",
-        _row(agent, "boiler_random", "leak_free"), ("boiler",),
-    )
-    for agent in AGENTS
-]  # fmt: skip
-
 CLAIMS = [
-    *TABLE,
+    *(
+        Claim(
+            f"table_{agent.lower()}_boiler_random", AREA, f"{agent}'s row of the boiler table",
+            "Table 1", published_words(agent), "magnitude",
+            "every filing of a random fifth, the published features, counts expected from true "
+            "chances; precision, recall and F1 must all agree within two points; intervals over "
+            "seeds and blocks of filings",
+            _row(agent), ("boiler",), quote="Test-set classification performance",
+        )
+        for agent in AGENTS
+    ),
     Claim(
         "boiler_recall_lead", AREA, "DQN's recall exceeds REINFORCE's by 4.2 points",
         "6.1 Boiler Safety", "4.2 pp", "magnitude",
         "difference of recall on the same filings, tolerance two points",
-        _recall_lead, ("boiler",),
-    ),
-    *(
-        Claim(
-            f"boiler_reward_lead_{part}", AREA,
-            f"DQN earns more than REINFORCE, with {words}", "6.1 Boiler Safety",
-            "$61.80 against $54.15", "sign", "difference of dollars per filing",
-            _reward_lead(part), ("boiler",),
-        )
-        for part, words in SPLITS.items()
+        _recall_lead, ("boiler",), quote="4.2 pp in recall",
     ),
     Claim(
-        "boiler_fees", AREA, "The seven features are known when a complaint is classified",
-        "3.3 Boiler Safety", "has_lff_45, has_lff_180 observed", "sign",
-        "F1 with the two late fees less F1 without; holds where they add nothing, because what "
-        "is known only after the inspection cannot help before it",
-        _fees, ("boiler",),
+        "boiler_reward_lead_boiler_random", AREA, "DQN earns more than REINFORCE",
+        "6.1 Boiler Safety", "$61.80 against $54.15", "sign",
+        "difference of dollars per filing on a random fifth; ten cents are as good as equal",
+        _reward_lead, ("boiler",), quote="DQN outperforms REINFORCE by $1.28M in reward",
     ),
     Claim(
         "grid_low", AREA, "Over 128 settings detection is 0.71 where a miss costs 5 visits",
         "6.2", "0.71", "magnitude",
         "recall averaged over the 16 settings of that ratio, tolerance three points",
-        _grid_value(5.0), ("boiler",),
+        _grid_value(5.0), ("boiler",), quote="monotonically increasing from 0.71 (ρ=5)",
     ),
     Claim(
         "grid_high", AREA, "Over 128 settings detection is 0.94 where a miss costs 50 visits",
         "6.2", "0.94", "magnitude",
         "recall averaged over the 16 settings of that ratio, tolerance three points",
-        _grid_value(50.0), ("boiler",),
+        _grid_value(50.0), ("boiler",), quote="to 0.94 (ρ=50)",
     ),
     Claim(
         "grid_rises", AREA, "Over 128 settings detection rises with the ratio throughout",
         "6.2", "monotonically increasing", "sign",
         "recall by ratio: no step falls with its whole interval, and the whole rises",
-        _grid_rises, ("boiler",),
+        _grid_rises, ("boiler",), quote="Boiler grid search over 128 reward configurations",
     ),
 ]  # fmt: skip

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from parity311.options import Cities, Json, Runs, Seconds, Workers, seed_option
+
 
 def reproduce_command(
     domains: Annotated[
@@ -15,23 +17,22 @@ def reproduce_command(
     preset: Annotated[
         str, typer.Option(help="small (200 tracts) or nyc (2,325 tracts, the paper's volumes).")
     ] = "small",
-    seed: Annotated[int, typer.Option(help="Seed of the cities and the agents.")] = 841,
+    seed: Annotated[int, seed_option("Of the cities and the agents.")] = 841,
     stage: Annotated[str, typer.Option(help="prepare, train or report; all three if empty.")] = "",
     folder: Annotated[
         Path | None,
-        typer.Option(help="Folder the stages share; runs/reproduction-PRESET-SEED if not given."),
+        typer.Option(
+            help="Folder the stages share; runs/reproduction-PRESET-SEED if not given.",
+            file_okay=False,
+        ),
     ] = None,
-    cities: Annotated[Path, typer.Option(help="Folder that cities are kept in.")] = Path("cities"),
-    runs: Annotated[Path, typer.Option(help="Folder that runs are written to.")] = Path("runs"),
-    slice_s: Annotated[
-        float, typer.Option(help="Stop training after so many seconds; run it again to go on.")
-    ] = float("inf"),
-    workers: Annotated[
-        int, typer.Option(help="Processes that train side by side; one a core if 0.")
-    ] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    cities: Cities = Path("cities"),
+    runs: Runs = Path("runs"),
+    slice_s: Seconds = float("inf"),
+    workers: Workers = 0,
+    as_json: Json = False,
 ) -> None:
-    """Run the paper's programme and set every published figure and claim beside ours."""
+    """Test the paper's claims, domain by domain, and set every published figure beside ours."""
     from parity311.lifecycle.progress import progress_bars
     from parity311.reproduction.reproduce import STAGES, ReproduceConfig, run_stages
     from parity311.runs.strict_json import to_json

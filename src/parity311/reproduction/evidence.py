@@ -18,7 +18,7 @@ from parity311.lifecycle.progress import Report as Progress
 from parity311.reproduction.attributions import Weights, weigh_features
 from parity311.reproduction.boiler_table import Confusion, count_confusion
 from parity311.reproduction.jobs import BUDGETS, Job, read_plan
-from parity311.reproduction.prepare import SCORE, Where, read_facts_file
+from parity311.reproduction.prepare import RARE, SCORE, Where, read_facts_file
 from parity311.reproduction.scoring import Scored, load_scored, save_scored, score_part
 from parity311.reproduction.train_stage import TRAINED
 from parity311.reproduction.trained_files import read_trained
@@ -61,7 +61,16 @@ class Evidence:
     @property
     def domains(self) -> tuple[str, ...]:
         """Domains that take part."""
-        return tuple(self.about["domains"])
+        return tuple(slug for slug in self.about["domains"] if slug not in self.untested)
+
+    @property
+    def untested(self) -> dict[str, str]:
+        """Domains that have too few cases on one side of their split, and why."""
+        return dict(self.about.get("untested", {}))
+
+    def split(self, scenario: str, part: str) -> dict[str, Any]:
+        """How a part was split: days and cases on either side."""
+        return read_facts_file(self.where.split(scenario, part))
 
     @property
     def seed(self) -> int:
@@ -113,18 +122,24 @@ class Evidence:
                     [self.trained(job) for job in jobs],
                     n_episodes=self._episodes,
                     seed=self.seed,
+                    n_cases=self._few_cases(scenario, part),
                 )
                 save_scored(path, found, identity)
                 self.progress(f"played: {scenario} {part}", 1, 1)
             self._scored[key] = found
         return self._scored[key]
 
+    def _few_cases(self, scenario: str, part: str) -> int | None:
+        """Cases of the test period where episodes repeat a few dozen of them again and again."""
+        return self.split(scenario, part)["n_scored"] if part in RARE else None
+
     @property
     def _episodes(self) -> int:
         return self.n_episodes or BUDGETS[self.about["preset"]].n_episodes
 
     def _identity(self, jobs: list[Job], scenario: str, part: str) -> str:
-        digest = hashlib.sha256(f"{self._episodes} {self.seed}".encode())
+        few = self._few_cases(scenario, part)
+        digest = hashlib.sha256(f"{self._episodes} {self.seed} {few}".encode())
         paths = [self.where.learn / TRAINED / job.file for job in jobs]
         for path in (*paths, self.where.estimated(scenario, part), self.where.true(scenario, part)):
             digest.update(path.read_bytes() if path.exists() else b"missing")

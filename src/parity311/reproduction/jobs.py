@@ -14,6 +14,8 @@ from typing import Any
 from parity311.domains import get_domain
 from parity311.errors import InputError
 from parity311.reproduction.protocols import EQUITY_DOMAINS, Part, parts_of
+from parity311.storage.aside import write_text_aside
+from parity311.storage.disk import telling_disk_errors
 from parity311.training import with_equity
 
 PLAN = "plan.json"
@@ -184,11 +186,8 @@ def write_plan(folder: Path, jobs: Sequence[Job], **about: Any) -> Path:
     """Write what is to be trained, aside and then in place."""
     path = folder / PLAN
     plain = {"plan_version": PLAN_VERSION, **about, "jobs": [asdict(job) for job in jobs]}
-    aside = path.with_name(f".{path.name}.partial")
-    folder.mkdir(parents=True, exist_ok=True)
-    aside.write_text(json.dumps(plain, indent=1) + "\n")
-    aside.replace(path)
-    return path
+    with telling_disk_errors(path):
+        return write_text_aside(path, json.dumps(plain, indent=1) + "\n")
 
 
 def read_plan(folder: Path) -> tuple[dict[str, Any], list[Job]]:

@@ -9,19 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from parity311.audit.assess import assess_domain, trend_row
 from parity311.audit.cells import read_inputs
 from parity311.audit.spec import AuditSpec
 from parity311.city.build import build_city
+from parity311.city.ensure import open_or_build
 from parity311.domains import all_domains, get_domain
-from parity311.errors import EstimationError, InputError, RecordsError
+from parity311.errors import EstimationError, InputError
+from parity311.evaluation.metrics import interval_around
 from parity311.lifecycle.on_records import split_date
 from parity311.lifecycle.progress import Report as Progress
 from parity311.mdp.contract import STRATUM_NAMES
@@ -35,21 +38,29 @@ from parity311.reproduction.protocols import (
     TEST_FROM,
     TRAIN_FROM,
     Part,
+    Window,
+    is_apart,
     parts_of,
 )
 from parity311.reproduction.side_by_side import Call, run_calls
-from parity311.runs.strict_json import to_plain, write_json
+from parity311.runs.strict_json import to_json, to_plain
+from parity311.storage.aside import write_text_aside
+from parity311.storage.disk import telling_disk_errors
+from parity311.storage.folders import holds_own
 from parity311.training.bare import write_params
 
 LEARN, SCORE = "learn", "score"
 PARAMS, FACTS = "params", "facts"
+ABOUT = "reproduction.json"
+"""Says which city and seed a folder is for; written first."""
 N_TABLE_ROWS = 65_536
 """Filings an agent learns from, drawn from the table where it is longer: rows are drawn at random
 anyway, and what trains on another machine must fit into 64 MiB."""
 N_AUDIT_DRAWS = 200
 RARE = ("snad", "crane")
 """Domains with some dozen complaints a year in the whole city."""
-RARE_WORDS = "learned from 2020 to 2024, scored in the true process of all years: too few cases"
+SPLIT_VERSION = 2
+"""Splits of the first format may have scored years that were learned from; they are made again."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +104,7 @@ def prepare(
 ) -> dict[str, Any]:
     """Write everything the other two stages need; what it is about."""
     where = Where(folder)
+    _claim(folder, {"preset": preset, "seed": seed})
     jobs = make_jobs(domains, preset, seed, budget)
     parts = [part for slug in domains for part in parts_of(slug)]
     scenarios = [name for name in SCENARIOS if any(name in part.scenarios for part in parts)]
@@ -110,16 +122,41 @@ def prepare(
         calls += [(_facts_apart, (folder, city, scenario, slug)) for slug in slugs]
     for number, told in enumerate(run_calls(calls, n_workers)):
         progress(told, number + 1, number + 1)
+    untested = read_untested(where, parts)
     write_plan(
         where.learn,
-        jobs,
+        [job for job in jobs if job.part not in untested],
         preset=preset,
+        untested=untested,
         seed=seed,
         domains=list(domains),
         sources=sources,
         parts=[to_plain(part) for slug in domains for part in parts_of(slug)],
     )
     return {"folder": str(folder), "jobs": len(jobs), "bytes": folder_bytes(where.learn)}
+
+
+def read_untested(where: Where, parts: Sequence[Part]) -> dict[str, str]:
+    """Parts that have too few cases on one side of their split, and why."""
+    found = {}
+    for part in parts:
+        for scenario in part.scenarios:
+            reason = read_facts_file(where.split(scenario, part.name)).get("reason")
+            if reason:
+                found[part.name] = reason
+    return found
+
+
+def _claim(folder: Path, about: dict[str, Any]) -> None:
+    """Write what a folder is for; what was prepared for something else is left as it is."""
+    path = folder / ABOUT
+    if holds_own(folder, (LEARN, SCORE, ABOUT), "a reproduction", InputError):
+        found = read_facts_file(path) if path.exists() else about
+        if found != about:
+            raise InputError(
+                f"{folder} was prepared with {found}, not with {about}; choose another folder."
+            )
+    _write_once(path, lambda: about)
 
 
 def folder_bytes(folder: Path) -> int:
@@ -137,22 +174,19 @@ def ensure_city(cities: Path, preset: str, seed: int, scenario: str) -> str:
     """Build the city of a scenario over the paper's years where it is not there; its name."""
     participation, capacity = SCENARIOS[scenario]
     folder = city_folder(cities, preset, seed, scenario)
-    try:
-        records = open_records(folder)
-    except RecordsError:
-        build_city(
-            tuple(domain.process for domain in all_domains().values()),
-            preset=preset,
-            seed=seed,
-            participation=participation,
-            capacity=capacity,
-            date_from=TRAIN_FROM,
-            date_to=RECORDS_TO,
-            out=folder,
-            overwrite=True,
-        )
-        records = open_records(folder)
-    check_years(records)
+    build = partial(
+        build_city,
+        tuple(domain.process for domain in all_domains().values()),
+        preset=preset,
+        seed=seed,
+        participation=participation,
+        capacity=capacity,
+        date_from=TRAIN_FROM,
+        date_to=RECORDS_TO,
+        out=folder,
+        overwrite=True,
+    )
+    check_years(open_or_build(folder, build))
     return folder.name
 
 
@@ -192,40 +226,71 @@ def _describe(records: Records) -> dict[str, Any]:
 def prepare_part(where: Where, records: Records, scenario: str, part: Part) -> None:
     """Estimated and true params of one part, where they are not there yet, and how it was split.
 
-    Where a rare domain has too few cases on one side of its split, it is scored in the true process
-    of all years instead; the split that was used is written down last.
+    A rare domain with too few cases on one side of its split cannot be tested, and why is written
+    down: nobody is scored on what was learned from. How a part was split is written last.
     """
     path = where.split(scenario, part.name)
-    if path.exists():
+    if has_split(path):
         return
-    last = records.window[1]
-    own = split_date(records, part.domain) if part.split == "share" else None
-    dates = (own or part.train_to or last, own or part.test_from)
-    words = part.words
+    learned, scored = windows_of(records, part)
+    split = {
+        "split_version": SPLIT_VERSION,
+        "words": part.words,
+        "train_from": str(learned[0]),
+        "train_to": str(learned[1]),
+        "test_from": str(scored[0]),
+        "test_to": str(scored[1]),
+    }
     try:
-        _write_params(where, records, scenario, part, *dates)
+        counts = _write_params(where, records, scenario, part, learned, scored)
     except EstimationError as error:
         if part.domain not in RARE:
             raise
-        dates = (TEST_FROM, TRAIN_FROM)
-        _write_params(where, records, scenario, part, *dates)
-        words = f"{RARE_WORDS} ({' '.join(str(error).split())})"
-    split = {"words": words, "train_to": str(dates[0]), "test_from": str(dates[1])}
+        split |= {"reason": " ".join(str(error).split())}
+    else:
+        split |= {"n_learned": counts[0], "n_scored": counts[1]}
+    path.unlink(missing_ok=True)
     _write_once(path, lambda: split)
 
 
+def has_split(path: Path) -> bool:
+    """Whether a part was split, and in a way that scores nobody on what was learned from."""
+    return path.exists() and read_facts_file(path).get("split_version") == SPLIT_VERSION
+
+
+def windows_of(records: Records, part: Part) -> tuple[Window, Window]:
+    """Days that a part learns from and is scored on; they may share none but in a random split."""
+    own = split_date(records, part.domain) if part.split == "share" else None
+    first, last = max(records.window[0], TRAIN_FROM), records.window[1]
+    learned = (part.train_from or first, own or part.train_to or last)
+    scored = (own or part.test_from, part.test_to or last)
+    if part.split == "random":
+        return learned, learned
+    if not is_apart(learned, scored):
+        raise InputError(
+            f"{part.name} would learn from {learned[0]} to {learned[1]} and be scored on "
+            f"{scored[0]} to {scored[1]}; give it a split whose days do not overlap."
+        )
+    return learned, scored
+
+
 def _write_params(
-    where: Where, records: Records, scenario: str, part: Part, train_to: date, test_from: date
-) -> None:
+    where: Where, records: Records, scenario: str, part: Part, learned: Window, scored: Window
+) -> tuple[int, int]:
+    """Params before and after the split; how many cases either comes from."""
     domain = get_domain(part.domain)
     path = where.estimated(scenario, part.name)
-    train_from = part.train_from or max(records.window[0], TRAIN_FROM)
-    calibration = calibrate(records, part.domain, date_from=train_from, date_to=train_to)
-    found = domain.estimate(records, calibration, train_to, **_learn_options(part))
+    calibration = calibrate(records, part.domain, date_from=learned[0], date_to=learned[1])
+    found = domain.estimate(records, calibration, learned[1], **_learn_options(part))
     write_params(path, _as_trained(found, part))
+    n_filings = []
     for variant, options in _score_options(part).items():
-        true = domain.truth(records.folder, test_from, **options)
+        true = domain.truth(records.folder, scored[0], **options)
         write_params(where.true(scenario, part.name, variant), true)
+        n_filings.append(getattr(true, "n_rows", 0))
+    if part.domain == "boiler":
+        return int(found.n_rows), int(n_filings[0])
+    return _count_cases(records, part.domain, learned), _count_cases(records, part.domain, scored)
 
 
 def _learn_options(part: Part) -> dict[str, Any]:
@@ -275,8 +340,20 @@ def read_facts(records: Records, domain: str) -> dict[str, Any]:
     return facts
 
 
+def _count_cases(records: Records, domain: str, window: Window) -> int:
+    """Incidents first reported in a window, as the agency linked their reports."""
+    columns = ["incident_id", "complaint_id", "received_at"]
+    table = records.table("complaints", domain, columns)
+    case = pc.call_function("coalesce", [table["incident_id"], table["complaint_id"]])
+    cases = pa.table({"case": case, "began": table["received_at"]}).group_by("case")
+    began = cases.aggregate([("began", "min")])["began_min"].to_numpy().astype("datetime64[D]")
+    first, end = (np.datetime64(day) for day in window)
+    return int(((began >= first) & (began < end)).sum())
+
+
 def _count(records: Records, domain: str) -> int:
-    found = records.sql(f"SELECT count(*) AS n FROM complaints WHERE domain = '{domain}'")
+    query = "SELECT count(*) AS n FROM complaints WHERE domain = $domain"
+    found = records.sql(query, domain=domain)
     return int(found["n"][0].as_py())
 
 
@@ -284,7 +361,8 @@ def _dispositions(records: Records, domain: str) -> dict[str, float]:
     """Share of closed complaints by class of disposition."""
     found = records.sql(
         "SELECT disposition_class AS class, count(*) AS n FROM outcomes JOIN complaints USING "
-        f"(complaint_id) WHERE domain = '{domain}' AND closed_at IS NOT NULL GROUP BY 1 ORDER BY 1"
+        "(complaint_id) WHERE domain = $domain AND closed_at IS NOT NULL GROUP BY 1 ORDER BY 1",
+        domain=domain,
     )
     counts = dict(zip(found["class"].to_pylist(), found["n"].to_pylist(), strict=True))
     total = max(sum(counts.values()), 1)
@@ -331,16 +409,16 @@ def _low_against_high(made: Calibration) -> list[float]:
         )
         return low - high
 
-    lower, upper = np.quantile(contrast(made.draws), [0.025, 0.975])
-    return [float(contrast(made.denominators)), float(lower), float(upper)]
+    # Draws of a rate in a denominator lie to one side of the estimate (Jensen's inequality).
+    value = float(contrast(made.denominators))
+    return [value, *interval_around(value, contrast(made.draws))]
 
 
 def _write_once(path: Path, make: Callable[[], dict[str, Any]]) -> None:
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{path.name}.partial")
-        write_json(aside, make())
-        aside.replace(path)
+        content = to_json(make())
+        with telling_disk_errors(path):
+            write_text_aside(path, content)
 
 
 def read_facts_file(path: Path) -> dict[str, Any]:

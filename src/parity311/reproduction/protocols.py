@@ -45,6 +45,15 @@ class Part:
     scenarios: tuple[str, ...] = ("measured",)
 
 
+Window = tuple[date, date]
+"""First day, and the day after the last."""
+
+
+def is_apart(learned: Window, scored: Window) -> bool:
+    """Whether no day that is scored was learned from."""
+    return learned[1] <= scored[0] or scored[1] <= learned[0]
+
+
 CHRONOLOGICAL = "learned from 2020 to 2024, scored on what happens from January 2025 on"
 
 

@@ -9,19 +9,21 @@ from typing import Any
 
 from parity311.errors import InputError
 from parity311.lifecycle.progress import Report as Progress
-from parity311.reproduction.claims import all_claims, judge
+from parity311.reproduction.claims import all_claims, judge_all
 from parity311.reproduction.evidence import Evidence
 from parity311.reproduction.page import write_page
+from parity311.reproduction.programme import describe_jobs
 from parity311.reproduction.protocols import parts_of
 from parity311.reproduction.side_by_side import Call, run_calls
 from parity311.reproduction.train_stage import TRAINED
 from parity311.runs.store import RunWriter, start_run
 from parity311.runs.strict_json import to_plain, write_json
+from parity311.runs.tables import as_cell
 
-CLAIMS_JSON, CLAIMS_CSV = "claims.json", "claims.csv"
+CLAIMS_JSON, CLAIMS_CSV, PROGRAMME_JSON = "claims.json", "claims.csv", "programme.json"
 COLUMNS = (
-    "key", "area", "claim", "source", "published", "ours", "value", "lower", "upper", "verdict",
-    "reason", "kind", "definition",
+    "key", "area", "claim", "source", "quote", "published", "ours", "value", "lower", "upper",
+    "verdict", "reason", "kind", "definition", "follows_from",
 )  # fmt: skip
 
 
@@ -40,18 +42,21 @@ def write_reproduction(
         with run.stage("episodes"):
             play_parts(evidence, n_workers)
         with run.stage("claims"):
-            rows = [judge(claim, evidence) for claim in all_claims()]
+            rows = judge_all(all_claims(), evidence)
         run.add_metrics({"claims": rows})
         write_json(run.path / CLAIMS_JSON, rows)
         write_csv(run.path / CLAIMS_CSV, rows)
+        programme = describe_jobs(evidence)
+        write_json(run.path / PROGRAMME_JSON, programme)
         run.add_table("claims", [flat_row(row) for row in rows])
         with run.stage("page"):
-            write_page(run, evidence, rows)
+            write_page(run, evidence, rows, programme)
     return {
         "run": run.id,
         "report": str(run.final_path / "report.html"),
         "verdicts": dict(Counter(row["verdict"] for row in rows)),
         "claims": rows,
+        "programme": programme,
     }
 
 
@@ -111,4 +116,6 @@ def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        writer.writerows(list(flat_row(row).values()) for row in rows)
+        for row in rows:
+            cells = flat_row(row).values()
+            writer.writerow([as_cell(cell) if isinstance(cell, str) else cell for cell in cells])

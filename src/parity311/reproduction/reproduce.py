@@ -12,6 +12,8 @@ from parity311.domains import all_domains
 from parity311.errors import InputError, unknown_name
 from parity311.lifecycle.progress import Report as Progress
 from parity311.reproduction.jobs import BUDGETS
+from parity311.reproduction.published import DOMAINS_IN_APPENDIX
+from parity311.storage.locks import one_writer
 
 STAGES = ("prepare", "train", "report")
 
@@ -28,8 +30,12 @@ class ReproduceConfig:
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """The domains, each once, or an error that names an unknown one."""
-        known = {name: one for name, one in all_domains().items() if one.is_playable}
+        """The paper's domains, each once, or an error that names one it has not."""
+        known = {
+            name: one
+            for name, one in all_domains().items()
+            if one.is_playable and name in DOMAINS_IN_APPENDIX
+        }
         for slug in self.domains:
             if slug not in known:
                 raise unknown_name("domain", slug, known)
@@ -50,6 +56,25 @@ def run_stages(
     """Run these stages in order; what the last one found."""
     if config.preset not in BUDGETS:
         raise unknown_name("preset", config.preset, BUDGETS)
+    for stage in stages:
+        if stage not in STAGES:
+            raise unknown_name("stage", stage, STAGES)
+    # An unknown domain is refused before anything is written.
+    config.chosen  # noqa: B018
+    with one_writer(folder):
+        return _run_in_order(config, stages, folder, cities, runs, slice_s, n_workers, progress)
+
+
+def _run_in_order(
+    config: ReproduceConfig,
+    stages: Sequence[str],
+    folder: Path,
+    cities: Path,
+    runs: Path,
+    slice_s: float,
+    n_workers: int,
+    progress: Progress,
+) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for stage in stages:
         if stage == "prepare":
@@ -66,14 +91,12 @@ def run_stages(
                     f"{len(found['missing'])} of {found['jobs']} trainings are not finished; run "
                     "the stage again, it goes on where it stopped."
                 )
-        elif stage == "report":
+        else:
             from parity311.reproduction.report_stage import write_reproduction
 
             found = write_reproduction(
                 folder, runs=runs, progress=progress, n_workers=n_workers or os.cpu_count() or 1
             )
-        else:
-            raise unknown_name("stage", stage, STAGES)
     return found
 
 

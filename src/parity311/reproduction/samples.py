@@ -42,6 +42,11 @@ def gap(scored: Scored, name: str, resamples: Resamples, out_of: str = "actionab
     return gap_samples(coverage(scored, name, resamples, out_of))
 
 
+def gap_figure(scored: Scored, name: str, resamples: Resamples) -> Figure:
+    """The same with an interval that covers the choice of the pair, within [0, 1]."""
+    return resamples.gap_figure(coverage(scored, name, resamples))
+
+
 def relative(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """By which share the first exceeds the second, whatever their sign, (1 + B,)."""
     return divide(first - second, np.abs(second))

@@ -6,6 +6,7 @@ counted, and in the elevator domain the two backlogs the paper's table names.
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +30,8 @@ from parity311.evaluation.compare import (
 from parity311.evaluation.rollout import CHUNK, Contender, Episodes, evaluate
 from parity311.mdp.contract import EQUITY, N_REWARDS, Domain, Transition
 from parity311.mdp.harness import Harness
+from parity311.storage.disk import telling_disk_errors
+from parity311.storage.hashes import read_hashed, write_hashed
 from parity311.training.loop import Trained
 
 COUNTS = ("correct", "actionable", "incidents", "reported_actionable", "complaints", "visits")
@@ -123,8 +126,12 @@ def score_part(
     *,
     n_episodes: int,
     seed: int,
+    n_cases: int | None = None,
 ) -> Scored:
-    """Play all rules of a domain and these agents, which see the domain's default features."""
+    """Play all rules of a domain and these agents, which see the domain's default features.
+
+    ``n_cases`` is how many cases the process was drawn up from where they are few.
+    """
     domain = counting_domain(slug)
     harness = Harness(domain, action_set=ACTION_SETS.get(slug, "published"))
     own = [replace(one, harness=harness) for one in trained if not one.harness.observation_set]
@@ -140,7 +147,7 @@ def score_part(
     keys = jax.random.split(key_score, n_episodes)
     equity = harness.equity_params(estimated)
     episodes = evaluate(harness, true, held, keys, equity=equity)
-    found = _scored(domain, held, episodes, None if flow is None else len(flow.stratum))
+    found = _scored(domain, held, episodes, n_cases if flow is None else len(flow.stratum))
     for one in trained:
         if one.harness.observation_set:
             found = _add(found, one, true, keys, equity)
@@ -181,7 +188,6 @@ def _scored(
 
 def save_scored(path: Path, scored: Scored, identity: str) -> None:
     """Keep what was played, so that a report that was cut off goes on where it was."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     about = {
         "domain": scored.domain.slug,
         "names": list(scored.names),
@@ -189,9 +195,10 @@ def save_scored(path: Path, scored: Scored, identity: str) -> None:
         "table_factor": scored.table_factor,
         "identity": identity,
     }
-    aside = path.with_name(f".{path.name}.partial.npz")
-    np.savez_compressed(aside, about=np.array(json.dumps(about)), **_as_float32(scored.arrays))
-    aside.replace(path)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, about=np.array(json.dumps(about)), **_as_float32(scored.arrays))
+    with telling_disk_errors(path):
+        write_hashed(path, buffer.getvalue())
 
 
 def _as_float32(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -200,9 +207,10 @@ def _as_float32(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
 
 def load_scored(path: Path, identity: str) -> Scored | None:
     """What was played with the same policies and params; None where there is nothing like it."""
-    if not path.exists():
+    content = read_hashed(path)
+    if content is None:
         return None
-    with np.load(path) as kept:
+    with np.load(io.BytesIO(content)) as kept:
         about = json.loads(str(kept["about"]))
         if about.pop("identity") != identity:
             return None

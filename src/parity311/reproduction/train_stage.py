@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parity311.reproduction.side_by_side import Call, run_calls
+from parity311.storage.locks import one_writer
 
 if TYPE_CHECKING:
     from parity311.reproduction.jobs import Job
@@ -59,9 +60,11 @@ def run_stage(
     calls: list[Call] = [
         (_train_apart, (list(jobs), folder, target, kept, deadline)) for _, jobs in groups
     ]
-    for found in run_calls(calls, n_workers):
-        for told in found:
-            _report(tell, told)
+    # Finished jobs and checkpoints may lie in folders of their own; each has one writer.
+    with one_writer(target), one_writer(kept):
+        for found in run_calls(calls, n_workers):
+            for told in found:
+                _report(tell, told)
     missing = [job.name for job in chosen if not is_trained(job, folder, target)]
     return {"jobs": len(chosen), "trained": len(chosen) - len(missing), "missing": missing}
 

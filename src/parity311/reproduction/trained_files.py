@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from parity311 import __version__
 from parity311.domains import get_domain
 from parity311.errors import TrainingError
 from parity311.mdp.harness import Harness
+from parity311.storage.disk import telling_disk_errors
 from parity311.training import agent_for
 from parity311.training.checkpoint import named_arrays
 from parity311.training.loop import Trained
+from parity311.training.tensors import read_about as tensors_about
+from parity311.training.tensors import read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from parity311.reproduction.jobs import Job
@@ -57,19 +57,15 @@ def write_trained(path: Path, trained: Trained, job: Job, **about: Any) -> Path:
         "device": jax.devices()[0].device_kind,
         **about,
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.partial")
-    save_file(tensors, aside, metadata={"about": json.dumps(told)})
-    aside.replace(path)
-    return path
+    with telling_disk_errors(path, TrainingError):
+        return write_tensors(path, tensors, told)
 
 
 def read_about(path: Path) -> dict[str, Any] | None:
     """What a file of agents says of itself; None where it is missing or not whole."""
     try:
-        with safe_open(path, framework="numpy") as opened:
-            return json.loads((opened.metadata() or {})["about"])
-    except (OSError, KeyError, ValueError, SafetensorError):
+        return tensors_about(path)
+    except (OSError, ValueError):
         return None
 
 
@@ -78,9 +74,8 @@ def read_trained(path: Path, job: Job) -> Trained:
     harness = harness_of(job)
     agent = agent_for(harness, job.agent, job.steps, settings_of(job))
     try:
-        with safe_open(path, framework="numpy") as opened:
-            found = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
+        found, _ = read_tensors(path)
+    except (OSError, ValueError) as error:
         raise TrainingError(
             f"{path} holds no trained agents ({error}); train them with `parity311 reproduce "
             "--stage train`."

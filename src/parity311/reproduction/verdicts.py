@@ -5,23 +5,31 @@ One rule for each kind of claim, stated in `RULES` and printed with the report:
 sign       a difference is claimed to lie on one side of zero;
 bound      a figure is claimed to lie below (or above) a limit;
 magnitude  a figure is claimed to have a value;
+order      policies are claimed to come in an order;
 count      something is claimed to be there, in each of several runs;
-arithmetic a published figure follows from other published figures, or contradicts them.
+arithmetic a published figure follows from other published figures, or contradicts them;
+text       two places of the paper say the same, or they do not.
 
-An interval that decides nothing is said to decide nothing: a claim is not refuted by noise.
+An interval that decides nothing is said to decide nothing: a claim is not refuted by noise. One
+error of the paper counts once: what is wrong only because of it follows from it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 HOLDS = "holds"
 FAILS = "does not hold"
 UNTESTED = "cannot be tested"
 CONTRADICTS = "contradicts itself"
-VERDICTS = (HOLDS, FAILS, UNTESTED, CONTRADICTS)
+FOLLOWS = "follows from another"
+"""Wrong, but only because of an error that another claim already counts."""
+VERDICTS = (HOLDS, FAILS, UNTESTED, CONTRADICTS, FOLLOWS)
+ORDER_BAR = 0.75
+"""Share of pairs in the published order from which an order is the same: half-way from chance (one
+half) to all of them; in Kendall's terms τ = 0.5 (our choice, made with earlier results in view)."""
 
 RULES = {
     "sign": "holds where the whole 95 % interval of our difference lies on the claimed side of "
@@ -32,8 +40,13 @@ RULES = {
     "magnitude": "holds where our whole 95 % interval lies within the stated tolerance of the "
     "published value or range, does not hold where it lies wholly outside; an interval that is "
     "too wide decides nothing",
+    "order": "holds where the whole 95 % interval of the share of pairs in the published order "
+    "lies above three quarters, does not hold where it lies wholly below; a single row holds where "
+    "every pair is clearly in the published order, does not hold where one is clearly reversed",
     "arithmetic": "holds where the published figures agree within their rounding, contradicts "
-    "itself where they do not",
+    "itself where they do not, follows from another where they agree once that one is put right",
+    "text": "holds where both places of the paper say the same, contradicts itself where they do "
+    "not",
     "count": "holds where what is claimed is found in every run (or, where it is said of several "
     "domains, with an interval clear of zero on each side), does not hold where it is in none",
     "untested": "there is nothing here to test it with; the reason is given",
@@ -55,6 +68,12 @@ class Measured:
     def has_interval(self) -> bool:
         """Whether there is an interval to decide by."""
         return math.isfinite(self.lower) and math.isfinite(self.upper)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the interval, if there is one, contains its own point (but for rounding)."""
+        slack = 1e-9 * max(abs(self.value), 1.0) if math.isfinite(self.value) else 0.0
+        return not self.has_interval or self.lower - slack <= self.value <= self.upper + slack
 
 
 @dataclass(frozen=True)
@@ -107,10 +126,44 @@ def decide_magnitude(
     return Decision(found.verdict, reasons.get(found.verdict, found.reason))
 
 
-def decide_arithmetic(stated: float, computed: float, rounding: float) -> Decision:
-    """Judge a published figure against what other published figures make of it."""
+def decide_order(ours: Measured) -> Decision:
+    """Judge an order by the share of pairs that come as published."""
+    found = decide_bound(ours, at_least=ORDER_BAR)
+    reasons = {
+        HOLDS: "at least three quarters of the pairs come as published",
+        FAILS: "fewer than three quarters of the pairs come as published",
+    }
+    return Decision(found.verdict, reasons.get(found.verdict, "the interval reaches over the bar"))
+
+
+def decide_pairs(pairs: Mapping[str, Measured], margin: float) -> Decision:
+    """Judge one policy against those the paper puts below it: leads by name, more is better.
+
+    Within ±margin the two are as good as equal, which is not the published order either.
+    """
+    found = {name: decide_sign(lead, +1, margin=margin) for name, lead in pairs.items()}
+    reversed_ = [name for name, one in found.items() if one.verdict == FAILS]
+    unsure = [name for name, one in found.items() if one.verdict == UNTESTED]
+    if reversed_:
+        return Decision(FAILS, f"not ahead of {', '.join(reversed_)}")
+    if unsure:
+        return Decision(UNTESTED, f"these runs cannot tell it from {', '.join(unsure)}")
+    if not found:
+        return Decision(UNTESTED, "there is nothing to decide by")
+    return Decision(HOLDS, f"clearly ahead of {', '.join(found)}")
+
+
+def decide_arithmetic(
+    stated: float, computed: float, rounding: float, *, mended: float = math.nan
+) -> Decision:
+    """Judge a published figure against what other published figures make of it.
+
+    ``mended`` is what they make of it once an error that another claim counts is put right.
+    """
     if abs(stated - computed) <= rounding:
         return Decision(HOLDS, "the published figures agree within their rounding")
+    if abs(stated - mended) <= rounding:
+        return Decision(FOLLOWS, f"they agree ({_plain(mended)}) once that error is put right")
     return Decision(
         CONTRADICTS, f"the published figures give {_plain(computed)}, stated is {_plain(stated)}"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from parity311 import __version__
 from parity311.errors import RunError
 from parity311.runs.strict_json import read_json
+from parity311.storage.hashes import describe_file, is_of_size, is_seal_broken, is_unchanged
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,7 +110,7 @@ def list_runs(root: str | Path = "runs") -> tuple[str, ...]:
 
 
 def read_run_folder(path: Path) -> Run:
-    """Read run.json and check that every file it lists is there in its full size."""
+    """Read run.json and check that every file it lists is there as it was written."""
     if path.name.startswith(PARTIAL_PREFIX) or not (path / RUN_FILE).is_file():
         raise RunError(
             f"Run folder {path} is half-written; open a complete run, or make this one again."
@@ -123,23 +123,19 @@ def read_run_folder(path: Path) -> Run:
             f"Run {path.name} has config_version {version!r}, parity311 {__version__} reads "
             f"{CONFIG_VERSION}; make the run again, or open it with parity311 {writer}."
         )
+    if is_seal_broken(info) or not isinstance(info.get("files"), dict):
+        raise RunError(f"{path / RUN_FILE} was changed since the run was made; make the run again.")
     damaged = [name for name, entry in info["files"].items() if _differs(path / name, entry)]
     if damaged:
         raise RunError(
-            f"Run {path.name} is incomplete: {', '.join(damaged[:3])} missing or of another size; "
-            "make the run again."
+            f"Run {path.name} is incomplete: {', '.join(damaged[:3])} missing or changed since the "
+            "run was made; make the run again."
         )
     return Run(path, info)
 
 
-def describe_file(path: Path) -> dict[str, Any]:
-    """Return size and SHA-256 of a file, as run.json lists them."""
-    content = path.read_bytes()
-    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-
-
 def _differs(path: Path, entry: dict[str, Any]) -> bool:
-    return not path.is_file() or path.stat().st_size != entry["bytes"]
+    return not is_of_size(path, entry) or not is_unchanged(path, entry)
 
 
 def _find_folder(given: str, root: Path) -> Path:

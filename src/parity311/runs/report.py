@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +16,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from parity311.errors import RunError
-from parity311.runs.disk import disk_error, write_bytes_through
 from parity311.runs.folder import REPORT_FILE, TABLES_FOLDER, Run, read_run_folder
 from parity311.runs.formats import (
     MISSING_TEXT,
@@ -39,12 +37,14 @@ from parity311.runs.sections import (
     used_tables,
 )
 from parity311.runs.strict_json import read_json, to_json
+from parity311.storage.aside import write_text_aside
+from parity311.storage.disk import telling_disk_errors
 
 SYNTHETIC_STATEMENT = (
     "Every figure on this page comes from a generated city, made so that the truth is known. "
     "It is not New York's record and says nothing about any real place or office."
 )
-REAL_STATEMENT = "The figures on this page come from real complaint records."
+REAL_STATEMENT = "The figures on this page come from imported complaint records."
 UNKNOWN_STATEMENT = "This run did not record which data it used."
 
 
@@ -80,15 +80,9 @@ def render_report(run_path: str | Path) -> Path:
 
 def write_page(run: Run) -> Path:
     """Render the page of a run and put it in place in one step."""
-    aside = run.page_path.with_name(".report.html.partial")
     page = render_page(run)
-    try:
-        write_bytes_through(aside, page.encode())
-        os.replace(aside, run.page_path)
-    except OSError as error:
-        aside.unlink(missing_ok=True)
-        raise disk_error(error, run.page_path) from error
-    return run.page_path
+    with telling_disk_errors(run.page_path):
+        return write_text_aside(run.page_path, page)
 
 
 def render_page(run: Run) -> str:
@@ -168,9 +162,9 @@ def describe_data(info: dict[str, Any]) -> dict[str, Any]:
     if kinds == {True}:
         return {"tag": "Synthetic city", "text": SYNTHETIC_STATEMENT, "entries": entries}
     if kinds == {False}:
-        return {"tag": "Real records", "text": REAL_STATEMENT, "entries": entries}
-    mixed = "Some figures come from real records, others from a generated city, as listed here."
-    return {"tag": "Real and synthetic", "text": mixed, "entries": entries}
+        return {"tag": "Imported records", "text": REAL_STATEMENT, "entries": entries}
+    mixed = "Some figures come from imported records, others from a generated city, as listed here."
+    return {"tag": "Imported and synthetic", "text": mixed, "entries": entries}
 
 
 def embed_pictures(run: Run, picture: Picture, number: int) -> dict[str, Markup | None]:

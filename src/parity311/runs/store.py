@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 from xml.etree import ElementTree
 
 from parity311.errors import RunError
-from parity311.runs import locks, tables
-from parity311.runs.disk import DISK_FULL, disk_error, synchronise_folder, write_bytes_through
+from parity311.runs import tables
 from parity311.runs.folder import (
     CONFIG_VERSION,
     METRICS_FILE,
@@ -34,7 +33,6 @@ from parity311.runs.folder import (
     RUN_FILE,
     TABLES_FOLDER,
     Run,
-    describe_file,
     list_runs,
     open_run,
 )
@@ -47,6 +45,15 @@ from parity311.runs.provenance import (
 from parity311.runs.report import check_report, write_page
 from parity311.runs.sections import Report
 from parity311.runs.strict_json import read_json, to_plain, write_json
+from parity311.storage import locks
+from parity311.storage.disk import (
+    DISK_FULL,
+    disk_error,
+    synchronise,
+    telling_disk_errors,
+    write_bytes_through,
+)
+from parity311.storage.hashes import describe_file, seal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,6 +64,7 @@ NARROW_WIDTH = 320
 """Units across a picture for narrow screens: about one CSS pixel each on a phone."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*(-[a-z0-9_]+)*")
+_PARTIAL = re.compile(rf"{re.escape(PARTIAL_PREFIX)}\d{{8}}-\d{{6}}-[0-9a-f]{{6}}(-\d+)?")
 _log = logging.getLogger(__name__)
 
 
@@ -83,6 +91,7 @@ class RunWriter:
         self._tables: dict[str, list[str]] = {}
         self._pictures: list[str] = []
         self._report: Report | None = None
+        self._page_names: list[str] = []
 
     def __enter__(self) -> Self:
         return self
@@ -96,7 +105,7 @@ class RunWriter:
         try:
             if error is None:
                 self._complete()
-            elif isinstance(error, OSError) and error.errno in DISK_FULL:
+            elif isinstance(error, OSError) and self._is_own(error):
                 raise disk_error(error, self.path) from error
         finally:
             self._discard()
@@ -138,7 +147,7 @@ class RunWriter:
         """Store a table as Parquet and CSV; given as Arrow, as columns, or as rows."""
         self._check_name("table", name, self._tables)
         arrow = tables.to_arrow(name, table)
-        with self._disk():
+        with telling_disk_errors(self.path):
             tables.write_table(self.path / TABLES_FOLDER, name, arrow)
         self._tables[name] = list(arrow.column_names)
 
@@ -148,7 +157,7 @@ class RunWriter:
         versions = {"": svg} if narrow is None else {"": svg, NARROW_SUFFIX: narrow}
         for suffix, content in versions.items():
             _check_svg(name, content)
-            with self._disk():
+            with telling_disk_errors(self.path):
                 path = self.path / PICTURES_FOLDER / f"{name}{suffix}.svg"
                 write_bytes_through(path, content.encode())
         self._pictures.append(name)
@@ -163,6 +172,11 @@ class RunWriter:
         check_report(report, self._tables, self._pictures)
         self._report = report
 
+    def name_page(self, name: str) -> Path:
+        """Put the page beside itself under the name people look for; where it will lie."""
+        self._page_names.append(name)
+        return self.final_path / name
+
     def _check_name(self, kind: str, name: str, taken: Collection[str]) -> None:
         if not _NAME.fullmatch(name) or name.endswith(NARROW_SUFFIX):
             raise RunError(
@@ -172,27 +186,27 @@ class RunWriter:
         if name in taken:
             raise RunError(f"The run already holds a {kind} {name!r}; rename the second one.")
 
-    @contextmanager
-    def _disk(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise disk_error(error, self.path) from error
+    def _is_own(self, error: OSError) -> bool:
+        """Whether writing this run failed; a full disk is often told without a name."""
+        where = str(error.filename or "")
+        return error.errno in DISK_FULL or where.startswith(str(self.path))
 
     def _complete(self) -> None:
         """Write what is left, then give the folder its name: the rename is the last step."""
-        with self._disk():
+        with telling_disk_errors(self.path):
             write_json(self.path / METRICS_FILE, self._metrics)
             if self._report is not None:
                 write_json(self.path / REPORT_FILE, self._report)
-            write_json(self.path / RUN_FILE, self._describe())
+            write_json(self.path / RUN_FILE, seal(to_plain(self._describe())))
             if self._report is not None:
-                write_page(Run(self.path, read_json(self.path / RUN_FILE)))
+                page = write_page(Run(self.path, read_json(self.path / RUN_FILE)))
+                for name in self._page_names:
+                    write_bytes_through(self.path / name, page.read_bytes())
             for folder in (self.path / TABLES_FOLDER, self.path / PICTURES_FOLDER, self.path):
-                synchronise_folder(folder)
+                synchronise(folder)
             self.path.rename(self.final_path)
         with suppress(OSError):  # the run is complete; only a power cut could still undo the name
-            synchronise_folder(self.final_path.parent)
+            synchronise(self.final_path.parent)
 
     def _describe(self) -> dict[str, Any]:
         files = sorted(p for p in self.path.rglob("*") if p.is_file() and p.name != PAGE_FILE)
@@ -248,7 +262,8 @@ def remove_interrupted(root: Path) -> tuple[str, ...]:
     """Remove partial folders whose writer is gone, say so, and return their ids."""
     removed: list[str] = []
     for partial in sorted(root.glob(f"{PARTIAL_PREFIX}*")):
-        if partial.is_dir() and not locks.is_held(partial):
+        is_ours = _PARTIAL.fullmatch(partial.name) and not partial.is_symlink()
+        if is_ours and partial.is_dir() and not locks.is_held(partial):
             shutil.rmtree(partial, ignore_errors=True)
             removed.append(partial.name.removeprefix(PARTIAL_PREFIX))
     if removed:
@@ -262,7 +277,8 @@ def _free_id(root: Path, config_sha256: str) -> str:
     """Return a sortable timestamp (UTC) plus a short hash of the configuration, not yet taken."""
     stem = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{config_sha256[:6]}"
     candidate, count = stem, 1
-    while (root / candidate).exists() or (root / f"{PARTIAL_PREFIX}{candidate}").exists():
+    # The partial name first: it becomes the other, never the reverse.
+    while (root / f"{PARTIAL_PREFIX}{candidate}").exists() or (root / candidate).exists():
         count += 1
         candidate = f"{stem}-{count}"
     return candidate

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from parity311.errors import RunError
-from parity311.runs.disk import write_bytes_through
+from parity311.storage.disk import write_bytes_through
 
 REASON_SUFFIX = "_reason"
 
@@ -116,7 +116,9 @@ def _reason_for_null(item: Any) -> str:
 
 def to_json(value: Any) -> str:
     """Return strict JSON text, indented by two spaces, with a final newline."""
-    return json.dumps(to_plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(to_plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    # Half a character, as a file name may have: written as JSON's own escape, since UTF-8 has none.
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def canonical_json(value: Any) -> str:
@@ -140,7 +142,7 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_bytes(), parse_constant=refuse)
     except FileNotFoundError:
         raise RunError(f"There is no file {path}; give the folder of a complete run.") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RunError(
             f"Cannot read {path} as JSON ({error}); delete that run and make it again."
         ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,11 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as parquet
 
 from parity311.errors import RunError
-from parity311.runs.disk import write_bytes_through
 from parity311.runs.strict_json import to_plain
+from parity311.storage.disk import write_bytes_through
+
+FORMULA = re.compile(r"\A([=+\-@\t\r])")
+"""What makes a spreadsheet run a cell."""
 
 
 def write_table(folder: Path, name: str, arrow: pa.Table) -> None:
@@ -27,6 +31,11 @@ def write_table(folder: Path, name: str, arrow: pa.Table) -> None:
     text = io.BytesIO()
     arrow_csv.write_csv(_flatten_nested(arrow), text)
     write_bytes_through(folder / f"{name}.csv", text.getvalue())
+
+
+def as_cell(text: str) -> str:
+    """Text that a spreadsheet shows and does not run: a formula gets an apostrophe before it."""
+    return FORMULA.sub(r"'\1", text)
 
 
 def to_arrow(
@@ -57,7 +66,10 @@ def _to_column(values: Any) -> Any:
 
 
 def _flatten_nested(table: pa.Table) -> pa.Table:
-    """Write lists and structures as JSON text and NaN as nothing: CSV knows neither."""
+    """Write lists and structures as JSON text and NaN as nothing: CSV knows neither.
+
+    Text that a spreadsheet would take for a formula is marked as text.
+    """
     columns: dict[str, Any] = {}
     for field, column in zip(table.schema, table.columns, strict=True):
         if pa.types.is_nested(field.type):
@@ -69,4 +81,7 @@ def _flatten_nested(table: pa.Table) -> pa.Table:
             )
         else:
             columns[field.name] = column
-    return pa.table(columns)
+        if pa.types.is_string(columns[field.name].type):
+            cells = (None if v is None else as_cell(v) for v in columns[field.name].to_pylist())
+            columns[field.name] = pa.array(list(cells), pa.string())
+    return pa.table(list(columns.values()), [as_cell(name) for name in columns])

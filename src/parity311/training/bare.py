@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from parity311.errors import TrainingError
+from parity311.storage.disk import telling_disk_errors
 
 RECORD_PACKAGES = ("duckdb", "pyarrow", "pyarrow.compute", "pyarrow.parquet", "scipy")
 """What reads records, and nothing that plays or learns needs."""
@@ -52,27 +53,23 @@ def allow_absent(packages: tuple[str, ...] = RECORD_PACKAGES) -> list[str]:
 
 def write_params(path: Path, params: Any) -> Path:
     """Write a domain's params as arrays, aside and then in place."""
-    from safetensors.numpy import save_file
-
     from parity311.training.checkpoint import named_arrays
+    from parity311.training.tensors import write_tensors
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.partial")
-    save_file(named_arrays(params), aside)
-    aside.replace(path)
-    return path
+    with telling_disk_errors(path, TrainingError):
+        return write_tensors(path, named_arrays(params))
 
 
 def read_params(path: Path, like: Any) -> Any:
     """Read params in the form of others of the same domain (its example)."""
     import jax
     import jax.numpy as jnp
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
+
+    from parity311.training.tensors import read_tensors
 
     try:
-        found = load_file(path)
-    except (OSError, SafetensorError) as error:
+        found, _ = read_tensors(path)
+    except (OSError, ValueError) as error:
         raise TrainingError(
             f"{path} holds no params ({error}); write them with write_params."
         ) from error

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from parity311 import __version__
 from parity311.errors import TrainingError
-from parity311.runs.disk import disk_error
+from parity311.storage.disk import telling_disk_errors
+from parity311.training.tensors import read_tensors, write_tensors
 
 FORMAT_VERSION = 1
 FILE = "checkpoint.safetensors"
@@ -75,15 +73,8 @@ def write_checkpoint(
         "identity": {"software_version": __version__, **identity},
         "steps": [entry["steps"] for entry in curve],
     }
-    aside = kept.folder / f".{FILE}.partial"
-    try:
-        kept.folder.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, aside, metadata={"about": json.dumps(about)})
-        with aside.open("rb") as written:
-            os.fsync(written.fileno())
-        aside.replace(kept.path)
-    except OSError as error:
-        raise disk_error(error, kept.path) from error
+    with telling_disk_errors(kept.path):
+        write_tensors(kept.path, tensors, about)
 
 
 def read_checkpoint(kept: Checkpoints, identity: dict[str, Any], like: Any) -> Restored | None:
@@ -96,15 +87,13 @@ def read_checkpoint(kept: Checkpoints, identity: dict[str, Any], like: Any) -> R
             "another folder."
         )
     try:
-        with safe_open(kept.path, framework="numpy") as opened:
-            about = json.loads((opened.metadata() or {})["about"])
-            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    except (OSError, KeyError, ValueError, SafetensorError) as error:
+        tensors, about = read_tensors(kept.path)
+        steps = about["steps"]
+    except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise TrainingError(
-            f"{kept.path} is no whole checkpoint ({error}); delete it and train again."
+            f"{kept.path} is no whole checkpoint ({error}); train again into a new folder."
         ) from error
     _check_identity(kept, about, identity)
-    steps = about["steps"]
     names = [name for name in tensors if name.startswith("curve/")]
     curve = [
         {"steps": taken, **{name[len("curve/") :]: tensors[name][i] for name in names}}

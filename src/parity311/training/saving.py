@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 
 from parity311 import __version__
 from parity311.agents.forward import score_actions_numpy
 from parity311.errors import InputError, RunError, unknown_name
+from parity311.storage.aside import write_text_aside
+from parity311.storage.disk import telling_disk_errors
+from parity311.storage.hashes import hash_file, is_seal_broken, seal
+from parity311.training.tensors import read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from parity311.training.loop import Trained
@@ -77,32 +79,34 @@ def save_policy(folder: Path, trained: Trained, index: int) -> Path:
         "prices": [float(x) for x in trained.prices[index]],
         "seed": int(trained.seeds[index]),
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        aside = folder / f".{WEIGHTS}.partial"
-        save_file(flatten_weights(trained.weights(index)), aside)
-        aside.replace(folder / WEIGHTS)
-        aside = folder / f".{MANIFEST}.partial"
-        aside.write_text(json.dumps(manifest, indent=1) + "\n")
-        aside.replace(folder / MANIFEST)
-    except OSError as error:
-        raise RunError(
-            f"Cannot write the policy to {folder}: {error.strerror or error}. Choose a folder you "
-            "may write to."
-        ) from error
+    with telling_disk_errors(folder):
+        path = write_tensors(folder / WEIGHTS, flatten_weights(trained.weights(index)))
+        sealed = seal({**manifest, "weights_sha256": hash_file(path)})
+        write_text_aside(folder / MANIFEST, json.dumps(sealed, indent=1) + "\n")
     return folder
 
 
 def load_policy(folder: Path) -> LoadedPolicy:
     """Read a policy and check that it is whole and of this format."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text())
-        weights = load_file(folder / WEIGHTS)
-    except (OSError, ValueError, SafetensorError) as error:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+        version = manifest["format_version"]
+        weights, _ = read_tensors(folder / WEIGHTS)
+        is_changed = is_seal_broken(manifest) or _is_other(folder / WEIGHTS, manifest)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunError(
             f"There is no whole policy in {folder} ({error}); train and save it again."
         ) from error
-    if manifest.get("format_version") != FORMAT_VERSION:
-        given = str(manifest.get("format_version"))
-        raise unknown_name("format of a saved policy", given, [str(FORMAT_VERSION)])
+    if version != FORMAT_VERSION:
+        raise unknown_name("format of a saved policy", str(version), [str(FORMAT_VERSION)])
+    if is_changed:
+        raise RunError(
+            f"The policy in {folder} was changed since it was saved; train and save it again."
+        )
     return LoadedPolicy(weights, manifest)
+
+
+def _is_other(weights: Path, manifest: dict[str, Any]) -> bool:
+    """Whether these are not the weights the manifest was written with; older ones name none."""
+    named = manifest.get("weights_sha256")
+    return named is not None and named != hash_file(weights)

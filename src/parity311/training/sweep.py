@@ -19,7 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parity311.errors import TrainingError
+from parity311.storage.folders import holds_own
+from parity311.storage.locks import one_writer
 
+PARAMS = "params.safetensors"
 CPU_CHUNK = 8
 """Agents that learn side by side on one core: more of them no longer fit into its cache."""
 WORK_SHARE = 0.25
@@ -114,6 +117,7 @@ def run_sweep(
     out: Path,
     records: Path | None = None,
     until: date | None = None,
+    estimator: str = "exposure_rate",
     settings: dict[str, Any] | None = None,
     observation_set: str = "",
     action_set: str = "published",
@@ -131,18 +135,16 @@ def run_sweep(
     from parity311.domains import get_domain
     from parity311.mdp.harness import Harness
     from parity311.training import agent_for
-    from parity311.training.bare import write_params
     from parity311.training.train_run import params_for
 
     domain = get_domain(slug)
     harness = Harness(domain, observation_set=observation_set, action_set=action_set)
-    params = params_for(domain, records, until)
+    params = params_for(domain, records, until, estimator)
     made = agent_for(harness, agent, steps, settings)
     n_agents = len(preferences) * len(seeds)
     plan = plan_sweep(harness, params, made, n_agents, n_environments, chunk)
     if tell is not None:
         tell(plan.describe())
-    write_params(out / "params.safetensors", params)
     per_chunk = max(plan.chunk // len(seeds), 1)
     jobs = [
         {
@@ -150,12 +152,14 @@ def run_sweep(
             "seeds": list(seeds), "n_environments": n_environments, "resume": resume,
             "observation_set": observation_set, "action_set": action_set,
             "preferences": preferences[at : at + per_chunk].tolist(),
-            "params": str(out / "params.safetensors"), "out": str(out / f"chunk-{at:04d}"),
+            "params": str(out / PARAMS), "out": str(out / f"chunk-{at:04d}"),
         }
         for at in range(0, len(preferences), per_chunk)
     ]  # fmt: skip
     began = time.monotonic()
-    found = _run_jobs(jobs, plan.n_workers, progress)
+    with one_writer(out):
+        _keep_params(out, params, domain, resume=resume)
+        found = _run_jobs(jobs, plan.n_workers, progress)
     seconds = time.monotonic() - began
     return {
         "domain": slug,
@@ -177,6 +181,28 @@ def run_sweep(
             for name in summary["policies"]
         ],
     }
+
+
+def _keep_params(out: Path, params: Any, domain: Any, *, resume: bool) -> None:
+    """Write what the agents learn in; a folder that holds another sweep stays as it is."""
+    from parity311.training.bare import read_params, write_params
+    from parity311.training.checkpoint import digest_arrays
+
+    if not holds_own(out, (PARAMS, "chunk-*"), "a sweep", TrainingError):
+        write_params(out / PARAMS, params)
+        return
+    if not resume:
+        raise TrainingError(
+            f"{out} already holds a sweep; go on with it (--resume), or choose another folder."
+        )
+    if not (out / PARAMS).exists():
+        write_params(out / PARAMS, params)
+    kept = read_params(out / PARAMS, domain.play.example())
+    if digest_arrays(kept) != digest_arrays(params):
+        raise TrainingError(
+            f"{out} holds a sweep that learned in another process; resume it with the records and "
+            "dates it was started with, or choose another folder."
+        )
 
 
 def _run_jobs(jobs: list[dict[str, Any]], n_workers: int, progress: Any) -> list[dict[str, Any]]:

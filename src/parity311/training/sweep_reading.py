@@ -16,9 +16,8 @@ from parity311.training.bare import read_params
 from parity311.training.checkpoint import digest_arrays
 from parity311.training.loop import Trained
 from parity311.training.saving import load_policy
+from parity311.training.sweep import PARAMS
 from parity311.training.train_run import SUMMARY
-
-PARAMS = "params.safetensors"
 
 
 def read_sweep(folder: Path, harness: Harness, params: Any) -> tuple[np.ndarray, Trained]:
@@ -33,7 +32,7 @@ def read_sweep(folder: Path, harness: Harness, params: Any) -> tuple[np.ndarray,
             f"{folder} holds no finished sweep; make one with `parity311 sweep "
             f"{harness.domain.slug} --out {folder}`."
         )
-    summaries = [(path.parent, json.loads(path.read_text())) for path in found]
+    summaries = [(path.parent, _read_summary(path)) for path in found]
     slugs = {summary["domain"] for _, summary in summaries}
     if slugs != {harness.domain.slug}:
         raise InputError(
@@ -70,6 +69,17 @@ def read_sweep(folder: Path, harness: Harness, params: Any) -> tuple[np.ndarray,
         curve=[{"steps": summary["steps"]}],
     )
     return np.asarray(menu, np.float32), trained
+
+
+def _read_summary(path: Path) -> dict[str, Any]:
+    try:
+        summary = json.loads(path.read_bytes())
+        if {"domain", "agent", "steps", "preferences", "seeds", "policies"} <= set(summary):
+            return summary
+        reason = "figures are missing"
+    except (OSError, ValueError, TypeError) as error:
+        reason = str(error)
+    raise InputError(f"{path} is no summary of a training ({reason}); sweep again.")
 
 
 def _nest(weights: dict[str, np.ndarray]) -> dict[str, Any]:

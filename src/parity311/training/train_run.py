@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parity311.errors import InputError, TrainingError
+from parity311.storage.aside import write_text_aside
+from parity311.storage.disk import telling_disk_errors
+from parity311.storage.folders import holds_own
+from parity311.storage.locks import one_writer
 
 if TYPE_CHECKING:
     from parity311.mdp.contract import Domain
@@ -21,8 +25,14 @@ if TYPE_CHECKING:
     from parity311.training.loop import Trained
 
 SUMMARY = "training.json"
+FILES = ("checkpoint", "policy-*", "curve.json", SUMMARY)
+"""What a training writes into its folder."""
 DEFAULT_STEPS = 20_000
 """Steps of a training where none are asked for: a minute or two on one core."""
+
+
+REPORTING_ESTIMATOR = "exposure_rate"
+"""How complaints become incidents where nothing else is asked for."""
 
 
 def keep_to_one_thread() -> None:
@@ -35,8 +45,16 @@ def keep_to_one_thread() -> None:
         os.environ.setdefault("NPROC", "1")
 
 
-def params_for(domain: Domain, records: Path | None, until: date | None = None) -> Any:
-    """Params estimated from records before a day, or the domain's example where none are given."""
+def params_for(
+    domain: Domain,
+    records: Path | None,
+    until: date | None = None,
+    estimator: str = REPORTING_ESTIMATOR,
+) -> Any:
+    """Params estimated from records before a day, or the domain's example where none are given.
+
+    ``estimator`` says how complaints become incidents.
+    """
     if records is None:
         return domain.play.example()
     from parity311.records.store import open_records
@@ -51,7 +69,9 @@ def params_for(domain: Domain, records: Path | None, until: date | None = None) 
                 "day before which to learn, choose one between them."
             )
         date_to = until
-    calibration = calibrate(opened, domain.slug, date_from=date_from, date_to=date_to)
+    calibration = calibrate(
+        opened, domain.slug, date_from=date_from, date_to=date_to, estimator=estimator
+    )
     return domain.estimate(opened, calibration, date_to)
 
 
@@ -65,6 +85,7 @@ def run_training(
     steps: int = DEFAULT_STEPS,
     records: Path | None = None,
     until: date | None = None,
+    estimator: str = REPORTING_ESTIMATOR,
     decisions: Any = None,
     resume: bool = False,
     stop_after_s: float = float("inf"),
@@ -86,23 +107,26 @@ def run_training(
     harness = Harness(domain, observation_set=observation_set, action_set=action_set)
     # An unknown agent or setting is refused before anything is estimated.
     made = agent_for(harness, agent, steps, settings)
+    holds_own(out, FILES, "a training", TrainingError)
     kept = Checkpoints(out / "checkpoint", resume=resume)
     began = time.monotonic()
-    if AGENTS[agent].needs_log or decisions is not None:
-        if decisions is None:
-            raise InputError(f"Agent {agent!r} learns from logged decisions; give a log.")
-        n_updates = 1 if agent == "bc" else steps
-        trained = train_offline(
-            harness, decisions, made, [chosen], seeds, n_updates,
-            progress=progress, checkpoints=kept, stop_after_s=stop_after_s,
-        )  # fmt: skip
-    else:
-        trained = train(
-            domain, params_for(domain, records, until), agent, [chosen], seeds, steps,
-            observation_set=observation_set, action_set=action_set, settings=settings,
-            progress=progress, checkpoints=kept, stop_after_s=stop_after_s,
-        )  # fmt: skip
-    return write_trained(out, trained, seconds=time.monotonic() - began)
+    with one_writer(out):
+        if AGENTS[agent].needs_log or decisions is not None:
+            if decisions is None:
+                raise InputError(f"Agent {agent!r} learns from logged decisions; give a log.")
+            n_updates = 1 if agent == "bc" else steps
+            trained = train_offline(
+                harness, decisions, made, [chosen], seeds, n_updates,
+                progress=progress, checkpoints=kept, stop_after_s=stop_after_s,
+            )  # fmt: skip
+        else:
+            params = params_for(domain, records, until, estimator)
+            trained = train(
+                domain, params, agent, [chosen], seeds, steps,
+                observation_set=observation_set, action_set=action_set, settings=settings,
+                progress=progress, checkpoints=kept, stop_after_s=stop_after_s,
+            )  # fmt: skip
+        return write_trained(out, trained, seconds=time.monotonic() - began)
 
 
 def write_trained(out: Path, trained: Trained, *, seconds: float) -> dict[str, Any]:
@@ -138,15 +162,8 @@ def write_trained(out: Path, trained: Trained, *, seconds: float) -> dict[str, A
 
 
 def _write_json(path: Path, value: Any) -> None:
-    aside = path.with_name(f".{path.name}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(json.dumps(value, indent=1) + "\n")
-        aside.replace(path)
-    except OSError as error:
-        raise TrainingError(
-            f"Cannot write {path}: {error.strerror or error}; choose a folder you may write to."
-        ) from error
+    with telling_disk_errors(path, TrainingError):
+        write_text_aside(path, json.dumps(value, indent=1) + "\n")
 
 
 def parse_preference(text: str) -> tuple[float, ...] | None:
@@ -173,5 +190,10 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
             value = json.loads(text)
         except ValueError:
             value = text
-        found[name] = tuple(value) if isinstance(value, list) else value
+        found[name] = _as_tuples(value)
     return found
+
+
+def _as_tuples(value: Any) -> Any:
+    """Lists within lists as tuples, which configurations can be told apart by."""
+    return tuple(_as_tuples(one) for one in value) if isinstance(value, list) else value

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from parity311.mdp.contract import N_STRATA, Action, Domain, Dynamics, Tally, Transition
 
@@ -174,6 +175,17 @@ class _StaticParams:
         return made
 
 
+def _act_beyond(params: Params, harness: Any) -> Any:
+    del params
+    return lambda key, seen: jnp.int32(harness.n_actions)
+
+
+def _rank_a_crew(params: Params, harness: Any) -> Any:
+    """A rule, or a planner, made for a domain with more actions."""
+    ranked = jnp.arange(harness.n_actions - 2)
+    return lambda key, seen: jnp.argmax(ranked).astype(jnp.int32)
+
+
 BROKEN: dict[str, tuple[Callable[[], Domain], str]] = {
     "reused key": (lambda: make_domain(transition=_reuse_key), "used twice"),
     "ends by the clock": (lambda: make_domain(transition=_end_by_the_clock), "by the clock"),
@@ -213,6 +225,32 @@ BROKEN: dict[str, tuple[Callable[[], Domain], str]] = {
     "set names what is not observed": (
         lambda: replace(make_domain(), observation_sets={"published": ("levle",)}),
         "not observed",
+    ),
+    "a rule chooses what does not exist": (
+        lambda: replace(make_domain(), heuristics={"balanced": _act_beyond}),
+        "rule 'balanced' chooses action 2; there are 2, from 0 to 1",
+    ),
+    "a rule that cannot decide": (
+        lambda: replace(make_domain(), heuristics={"balanced": _rank_a_crew}),
+        "rule 'balanced' cannot decide",
+    ),
+    "a rule that cannot be made": (
+        lambda: replace(make_domain(), heuristics={"balanced": lambda params, harness: 1 / 0}),
+        "rule 'balanced' cannot be made: ZeroDivisionError",
+    ),
+    "a rule that gives a share": (
+        lambda: replace(
+            make_domain(), heuristics={"balanced": lambda params, harness: lambda key, seen: seen}
+        ),
+        "not one whole number",
+    ),
+    "a planner for other actions": (
+        lambda: make_domain(solve=lambda params, harness, preference: np.argmax(np.zeros((0, 3)))),
+        "the planner cannot solve it: ValueError",
+    ),
+    "a planner that chooses what does not exist": (
+        lambda: make_domain(solve=lambda params, harness, preference: _act_beyond(params, harness)),
+        "the planner chooses action 2",
     ),
     "nothing escalates": (
         lambda: replace(make_domain(), actions=(Action("wait", False, 0.0),) * 2),

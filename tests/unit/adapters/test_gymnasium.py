@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 import warnings
+from collections.abc import Callable
 
 import gymnasium
 import jax
@@ -13,10 +17,11 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from parity311.adapters.environment import ComplaintEnvironment
-from parity311.adapters.registration import domain_names, environment_id
 from parity311.adapters.vector_environment import ComplaintVectorEnvironment
-from parity311.domains import all_domains
+from parity311.domains import all_domains, get_domain
+from parity311.environments import domain_names, environment_id
 from parity311.errors import InputError
+from parity311.evaluation.rollout import Contender, evaluate, split_episode
 
 PLAYABLE = [slug for slug, domain in all_domains().items() if domain.is_playable]
 
@@ -57,19 +62,18 @@ def test_the_checker_rejects_a_shared_observation() -> None:
 
 @pytest.mark.parametrize("slug", ["boiler", "heat", "snad", "elevator", "electrical_revisit"])
 def test_adapter_and_pure_step_give_the_same_trajectory(slug: str) -> None:
-    environment = ComplaintEnvironment(slug, has_vector_reward=True)
+    environment = ComplaintEnvironment(slug, has_vector_reward=True, reward="saved")
     setting = environment.setting
     harness = setting.harness
     seen, _ = environment.reset(seed=5)
     # The adapter's own random stream, walked by hand.
-    seed = np.random.Generator(np.random.PCG64(np.random.SeedSequence(5))).integers(2**31)
-    key, key_reset = jax.random.split(jax.random.key(int(seed)))
+    key_reset, key_steps = split_episode(jax.random.key(5))
     running, observation = harness.reset(key_reset, setting.params, setting.equity)
     np.testing.assert_allclose(seen, observation, rtol=1e-5, atol=1e-5)
     step = jax.jit(harness.step)
     actions = np.random.default_rng(1).integers(harness.n_actions, size=20)
-    for action in actions:
-        key, key_step = jax.random.split(key)
+    for number, action in enumerate(actions):
+        key_step = jax.random.fold_in(key_steps, number)
         moved = step(key_step, setting.params, setting.equity, running, jnp.int32(action))
         running = moved.running
         seen, reward, *_ = environment.step(action)
@@ -88,8 +92,8 @@ def test_vector_rewards_are_in_their_space_and_scalars_weigh_them() -> None:
         _, vector, *_ = many.step(action)
         _, scalar, *_, info = one.step(action)
         assert many.unwrapped.reward_space.contains(vector)
-        np.testing.assert_allclose(info["vector_reward"][[0, 1, 3]], vector[[0, 1, 3]], rtol=1e-5)
-        assert scalar == pytest.approx(info["vector_reward"] @ [0.1, 0.2, 0.3, 0.4], rel=1e-5)
+        np.testing.assert_allclose(info["reward_vector"][[0, 1, 3]], vector[[0, 1, 3]], rtol=1e-5)
+        assert scalar == pytest.approx(info["reward_vector"] @ [0.1, 0.2, 0.3, 0.4], rel=1e-5)
 
 
 def test_when_one_episode_starts_again_the_others_lose_nothing() -> None:
@@ -109,7 +113,7 @@ def test_when_one_episode_starts_again_the_others_lose_nothing() -> None:
         actions = (number + np.arange(n)) % 3
         seen, _, terminated, truncated, info = vector.step(actions)
         for i in range(n):
-            own_keys[i], key_step = jax.random.split(own_keys[i])
+            key_step = jax.random.fold_in(own_keys[i], number)
             moved = step(key_step, setting.params, setting.equity, alone[i], jnp.int32(actions[i]))
             alone[i] = moved.running
             np.testing.assert_allclose(seen[i], moved.observation, rtol=1e-4, atol=1e-4)
@@ -120,12 +124,97 @@ def test_when_one_episode_starts_again_the_others_lose_nothing() -> None:
     assert ended.tolist() == [2, 2, 2]
 
 
-@pytest.mark.parametrize("action", [-1, 2, 7])
-def test_an_action_out_of_range_is_refused(action: int) -> None:
+@pytest.mark.parametrize("action", [-1, 2, 7, 1.5, 1.0, "1", None, [1], np.float32(0.3)])
+def test_an_action_that_does_not_exist_is_refused(action: object) -> None:
     environment = ComplaintEnvironment("boiler")
     environment.reset(seed=0)
-    with pytest.raises(InputError, match=f"Action {action} was given"):
+    with pytest.raises(InputError, match=f"Action {re.escape(str(action))} was given"):
         environment.step(action)
+    environment.step(np.int64(1))
+
+
+def test_actions_side_by_side_that_do_not_exist_are_refused() -> None:
+    environment = ComplaintVectorEnvironment(2, domain="boiler")
+    environment.reset(seed=0)
+    for actions in ([0, 1.5], [0, 2], [0], 1):
+        with pytest.raises(InputError, match="2 whole numbers from 0 to 1"):
+            environment.step(actions)
+    environment.step([0, 1])
+
+
+SEEDS = (3, 4)
+
+
+@pytest.mark.parametrize("rule", ["never", "balanced"])
+def test_an_episode_returns_what_the_tables_report(rule: str) -> None:
+    """The same process, the same seeds: what an evaluation adds up, a loop of steps adds up."""
+    domain = get_domain("heat")
+    environment = gymnasium.make(environment_id("heat"))
+    setting = environment.unwrapped.setting  # pyright: ignore[reportAttributeAccessIssue]
+    policy = domain.heuristics[rule](setting.params, setting.harness)
+    keys = jax.vmap(jax.random.key)(np.array(SEEDS))
+    played = evaluate(setting.harness, setting.params, [Contender(rule, policy)], keys)
+    expected = np.asarray(played.tally.published_reward[0]) @ np.asarray(domain.preference)
+    decide = jax.jit(policy)
+    returned = [_play(environment, seed, lambda seen: int(decide(keys[0], seen))) for seed in SEEDS]
+    np.testing.assert_allclose(returned, expected, rtol=1e-4)
+    assert (expected < -0.1).all()
+
+
+def test_episodes_side_by_side_return_the_same() -> None:
+    alone = gymnasium.make(environment_id("heat"))
+    expected = [_play(alone, seed, lambda seen: 2) for seed in SEEDS]
+    together = gymnasium.make_vec(environment_id("heat"), num_envs=len(SEEDS))
+    together.reset(seed=list(SEEDS))
+    returned = sum(
+        together.step(np.full(len(SEEDS), 2))[1] for _ in range(get_domain("heat").max_steps)
+    )
+    np.testing.assert_allclose(returned, expected, rtol=1e-4)
+
+
+def _play(environment: gymnasium.Env, seed: int, decide: Callable[[np.ndarray], int]) -> float:
+    seen, _ = environment.reset(seed=seed)
+    total, is_over = 0.0, False
+    while not is_over:
+        seen, reward, terminated, truncated, _ = environment.step(decide(seen))
+        total, is_over = total + float(reward), terminated or truncated
+    return total
+
+
+def test_what_an_action_saved_is_paid_where_asked_for() -> None:
+    paid = {}
+    for kind in ("published", "saved"):
+        environment = ComplaintEnvironment("heat", reward=kind)
+        paid[kind] = _play(environment, 0, lambda seen: 2)
+    # Who never goes saves nothing, and is charged for what waits.
+    assert paid["saved"] == 0.0
+    assert paid["published"] < -0.1
+    with pytest.raises(InputError, match="kind of reward 'publisht'.*Did you mean 'published'"):
+        ComplaintEnvironment("heat", reward="publisht")
+
+
+@pytest.mark.parametrize("order", ["parity311, gymnasium", "gymnasium, parity311"])
+def test_importing_the_package_makes_the_names_known(order: str) -> None:
+    code = f"import {order}; print(gymnasium.spec('parity311/Heat-v0').entry_point)"
+    assert _in_a_fresh_interpreter(code) == "parity311.adapters.environment:ComplaintEnvironment"
+
+
+def test_importing_the_package_is_light() -> None:
+    code = "import sys, parity311; print(sorted({'jax', 'numpy', 'gymnasium'} & set(sys.modules)))"
+    assert _in_a_fresh_interpreter(code) == "[]"
+
+
+def test_gymnasium_is_loaded_as_if_nobody_had_waited() -> None:
+    code = """
+import sys, parity311, gymnasium
+print(type(gymnasium.__spec__.loader).__name__, [type(one).__module__ for one in sys.meta_path
+      if hasattr(one, '__module__') and type(one).__module__.startswith('parity311')])"""
+    assert _in_a_fresh_interpreter(code) == "SourceFileLoader []"
+
+
+def _in_a_fresh_interpreter(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def test_what_cannot_be_played_is_said_before_anything_is_compiled() -> None:

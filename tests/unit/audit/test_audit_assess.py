@@ -189,17 +189,42 @@ def test_overrides_that_fall_on_one_group_fail() -> None:
     assert audit.downgraded_comparison.worst_off.startswith("Q1")
 
 
-def test_the_published_gate_is_kept_as_it_is() -> None:
+def test_the_published_gate_by_hand() -> None:
     member = np.eye(2)[np.repeat([0, 1], 10)]
     complaints = np.full(20, 100.0)
     duplicates = np.repeat([20.0, 60.0], 10)
-    gate = published_gate(np.full(20, 10.0), complaints, duplicates, member)
+    gate = published_gate(np.full(20, 10.0), complaints, duplicates, np.ones((20, 1)), member)
     # rho = 0.8 and 0.4, N = 125 and 250 a tract: 0.08 against 0.04, within tau.
     assert gate.largest_gap == pytest.approx(0.04)
     assert not gate.is_suspended
     assert 0 < gate.lower <= gate.largest_gap <= gate.upper
     with pytest.raises(InputError, match="between 0 and 1"):
-        published_gate(complaints, complaints, duplicates, member, tau=1.0)
+        published_gate(complaints, complaints, duplicates, np.ones((20, 1)), member, tau=1.0)
+
+
+@pytest.mark.parametrize(
+    ("n_duplicates", "need"),
+    [
+        # Nine: the proxy, here 1 - (20 + 60 + 9) / 230 of all three tracts.
+        (9.0, 30 / (141 / 230)),
+        # Ten: the tract's own 1 - 10 / 30.
+        (10.0, 30 / (20 / 30)),
+    ],
+)
+def test_the_published_gate_falls_back_to_its_proxy(n_duplicates: float, need: float) -> None:
+    complaints = np.array([100.0, 100.0, 30.0])
+    repeats = np.array([20.0, 60.0, n_duplicates])
+    member = np.eye(2)[[0, 1, 1]]
+    gate = published_gate(np.full(3, 10.0), complaints, repeats, np.ones((3, 1)), member)
+    # 10 of 100 / 0.8 in the first stratum; 20 of 100 / 0.4 and the third tract in the second.
+    assert gate.largest_gap == pytest.approx(10 / 125 - 20 / (250 + need), rel=1e-4)
+
+
+def test_the_published_gate_without_complaints_says_nothing() -> None:
+    nothing = np.zeros(2)
+    gate = published_gate(nothing, nothing, nothing, np.ones((2, 1)), np.eye(2))
+    assert np.isnan(gate.largest_gap)
+    assert not gate.is_suspended
 
 
 def test_the_published_propensity_points_the_wrong_way() -> None:
@@ -209,9 +234,8 @@ def test_the_published_propensity_points_the_wrong_way() -> None:
     complaints, reported = reports.sum(axis=1), (reports > 0).sum(axis=1)
     served = np.full(100, 40.0)
     member = np.eye(2)[np.repeat([0, 1], 50)]
-    gate = published_gate(
-        served, complaints.astype(float), (complaints - reported).astype(float), member
-    )
+    repeats = (complaints - reported).astype(float)
+    gate = published_gate(served, complaints.astype(float), repeats, np.ones((100, 1)), member)
     assert gate.largest_gap > 0.05
     assert gate.is_suspended
 

@@ -108,7 +108,7 @@ def test_an_existing_city_is_kept_and_a_failed_build_leaves_nothing(tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
     out.mkdir()
     (out / "mine.txt").write_text("keep")
-    with pytest.raises(RecordsError, match="already exists"):
+    with pytest.raises(RecordsError, match="is left as it is"):
         build_city((CRANE,), out=out, **PERIOD)
     assert (out / "mine.txt").read_text() == "keep"
 

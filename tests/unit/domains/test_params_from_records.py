@@ -33,8 +33,10 @@ def records(city: Path) -> Records:
 
 def features_by_filing(records: Records, date_to: date, cut_off: str) -> dict[str, tuple]:
     """What the query knows of each filing before the split, with rows up to `date_to` there."""
-    query = filing_records.filings_query("boiler", date(2024, 1, 1), date_to, cut_off)
-    rows = records.sql(query).to_pylist()
+    query = filing_records.filings_query(cut_off)
+    rows = records.sql(
+        query, domain="boiler", date_from=date(2024, 1, 1), date_to=date_to
+    ).to_pylist()
     names = ("is_recurrent", "tract_defects", "tract_filings")
     return {
         row["complaint_id"]: tuple(int(row[name]) for name in names)

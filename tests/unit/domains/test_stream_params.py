@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +134,25 @@ def test_features_do_not_know_the_future(module: Any, records: Records) -> None:
     np.testing.assert_array_equal(early.kind, late.kind[:n])
     # What is known only later differs: later rows were there to be seen.
     assert early.n_visits.sum() < late.n_visits[:n].sum()
+
+
+def test_a_few_dozen_later_cases_are_scored_though_too_few_to_learn_from(
+    records: Records, city: Path
+) -> None:
+    """The paper tests SNAD on 87 complaints; who is asked to learn from so few is refused."""
+    last = records.window[1]
+
+    def count(days: int) -> int:
+        start = last - timedelta(days=days)
+        return len(stream_book.read_book(snad.OFFICE, records, start, last, fewest=0).kind)
+
+    few = next(days for days in range(5, 365, 5) if 30 <= count(days) < 120)
+    start = last - timedelta(days=few)
+    assert stream_of(snad.truth(city, start)).cells.shape == snad.example().cells.shape
+    with pytest.raises(EstimationError, match="at least 120 are needed"):
+        stream_book.read_book(snad.OFFICE, records, start, last)
+    with pytest.raises(EstimationError, match="at least 30 are needed"):
+        snad.truth(city, last - timedelta(days=3))
 
 
 def test_without_the_cut_off_they_would(records: Records) -> None:

@@ -115,13 +115,15 @@ def scores_with(correct: list[float], reward: np.ndarray | None = None) -> metri
         ([40, 40, 40, 40, 40, 0], "levelling up"),
         ([20, 20, 20, 20, 20, 0], "levelling down"),
         ([30, 30, 30, 30, 30, 0], "both"),
-        ([10, 30, 30, 30, 50, 0], "not closed"),
+        ([10, 30, 30, 30, 50, 0], "widened"),
+        ([20, 30, 30, 30, 40, 0], "no clear change"),
     ],
 )
 def test_direction_of_a_closing_gap(after: list[float], direction: str) -> None:
     before = scores_with([20, 30, 30, 30, 40, 90])
     found = metrics.compare_with(scores_with(after), before, metrics.Resampled(5, n_resamples=20))
     assert found["direction"] == direction
+    assert direction in metrics.DIRECTIONS
 
 
 def test_gap_leaves_the_unknown_stratum_out() -> None:

@@ -22,7 +22,13 @@ from parity311.evaluation.frontier import (
     read_at,
     summarise_values,
 )
-from parity311.evaluation.frontier_page import _price_chart, _scatter, render
+from parity311.evaluation.frontier_page import (
+    _price_chart,
+    _price_words,
+    _scatter,
+    render,
+    summarise_in_words,
+)
 from parity311.evaluation.frontier_records import PriceFloor, summarise_frontier
 from parity311.evaluation.frontier_sensitivity import (
     NOTHING,
@@ -166,6 +172,48 @@ def test_the_page_offers_every_point_and_loads_nothing() -> None:
     assert page.count("aria-sort") >= 12
     ids = re.findall(r'\bid="([^"]+)"', page)
     assert len(ids) == len(set(ids))
+
+
+def test_the_page_of_real_records_knows_no_truth() -> None:
+    """The twin is the synthetic page, which may speak of what really happens."""
+    correction = {
+        "estimator": "raw", "failed_estimators": {"exposure_rate": "no duplicates <i>"},
+        "incidents_known_within": None, "is_wide": False,
+    }  # fmt: skip
+    charts = dict.fromkeys(("frontier_recall", "frontier_speed", "price_curve"), "<svg></svg>")
+    real = render({**summary(), "is_real": True, "correction": correction}, charts)
+    assert "really happens" not in real
+    assert "true coverage" not in real
+    assert "Complaints stand for incidents" in real
+    assert "exposure_rate could not be fitted: no duplicates &lt;i&gt;" in real
+    assert "today&#39;s rule" in real
+    assert "balanced" not in real
+    assert "really happens" in render(summary(), charts)
+    wide = {**correction, "estimator": "exposure_rate", "is_wide": True,
+            "incidents_known_within": 46.0}  # fmt: skip
+    found = {**summary(), "is_real": True, "correction": wide}
+    assert "known only within a factor of 46" in render(found, charts)
+    assert ", gap " not in " ".join(summarise_in_words(found))
+    assert ", gap " in " ".join(summarise_in_words(summary()))
+
+
+def test_prices_where_nothing_is_found_are_not_defined() -> None:
+    frontier = make_frontier(noise=0.0)
+    frontier.learned.visits[2] = 0.0
+    frontier.learned.correct[2] = 0.0
+    price = price_of_equity(frontier)
+    assert np.isnan(price[2]).all()
+    assert np.isfinite(price[3]).all()
+    assert cheapest_at(frontier, price, 0.05) == 3
+
+
+def test_visits_near_todays_are_not_claimed_where_there_are_none() -> None:
+    found = summary()
+    assert "At about today's visits" in _price_words(found)
+    far = make_frontier()
+    far.learned.visits[:] *= 0.1
+    other = summarise_frontier(far, PriceFloor(None, None))  # pyright: ignore
+    assert "No preference makes about as many visits" in _price_words({**found, **other})
 
 
 def test_every_constant_is_halved_and_doubled() -> None:

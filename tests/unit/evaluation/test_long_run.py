@@ -98,3 +98,14 @@ def test_many_equal_candidates_do_not_lower_the_floor() -> None:
 
 
 NAMES = ("actionable", "reported", "visits", "complaints")
+
+
+def test_an_interval_holds_its_value_and_a_gap_its_range() -> None:
+    """The largest of resampled differences lies above the data's; the interval holds both."""
+    above = np.append(0.01, np.random.default_rng(0).uniform(0.02, 0.03, 500))
+    assert np.quantile(above[1:], 0.025) > 0.01
+    found = long_run.interval(above, (0.0, 1.0))
+    assert 0.0 <= found["lower"] <= found["value"] <= 0.03 <= found["upper"] + 0.001
+    centred = np.append(0.5, np.random.default_rng(1).normal(0.5, 0.1, 500))
+    ends = np.quantile(centred[1:], [0.025, 0.975])
+    np.testing.assert_allclose([long_run.interval(centred)[k] for k in ("lower", "upper")], ends)

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 from tests.conftest import tiny_tables, write_folder
 
-from parity311.domains import get_domain
+from parity311.domains import all_domains, get_domain
 from parity311.errors import EstimationError, InputError
 from parity311.evaluation.off_policy import records as agency
+from parity311.evaluation.off_policy.backtest import prepare_backtest
 from parity311.mdp.harness import Harness
 from parity311.records.store import open_records
 
@@ -39,9 +40,21 @@ def test_a_policy_is_judged_by_whether_it_sends_somebody() -> None:
     np.testing.assert_allclose(found[0, :, 0], [[0.2, 0.8], [1.0, 0.0]])
 
 
-def test_records_of_an_office_domain_hold_no_log(tiny_records: Path) -> None:
-    domain = get_domain("housing")
-    with pytest.raises(InputError, match="about the whole office"):
+@pytest.mark.parametrize(
+    ("slug", "decides"),
+    [
+        ("housing", "which category"),
+        ("scaffold", "For each site and hour"),
+        ("electrical_revisit", "For each visit without access"),
+        ("elevator", "is not on record"),
+    ],
+)
+def test_what_is_not_on_record_is_refused_with_the_reason(
+    tiny_records: Path, slug: str, decides: str
+) -> None:
+    domain = get_domain(slug)
+    assert not agency.has_log_on_record(domain)
+    with pytest.raises(InputError, match=f"(?s){slug}.*is another thing.*LOG.parquet") as refused:
         agency.see_cases(
             domain,
             open_records(tiny_records),
@@ -50,6 +63,19 @@ def test_records_of_an_office_domain_hold_no_log(tiny_records: Path) -> None:
             date(2024, 5, 1),
             None,  # pyright: ignore[reportArgumentType]
         )
+    assert decides in str(refused.value)
+    with pytest.raises(InputError, match="is another thing"):
+        prepare_backtest(slug, tiny_records)
+
+
+def test_six_domains_have_their_decisions_on_record() -> None:
+    found = {slug for slug, one in all_domains().items() if agency.has_log_on_record(one)}
+    assert found == {"boiler", "heat", "crane", "snad", "drainage", "complaint_triage"}
+
+
+def test_records_to_make_rules_from_go_with_a_log(tiny_records: Path) -> None:
+    with pytest.raises(InputError, match=r"--rules-from .* goes with a log"):
+        prepare_backtest("heat", tiny_records, rules_from=tiny_records)
 
 
 def test_too_few_decisions_are_no_log(tiny_records: Path, monkeypatch: pytest.MonkeyPatch) -> None:

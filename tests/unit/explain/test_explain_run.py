@@ -186,10 +186,17 @@ def invoke(command, root: Path, *arguments: str):
 def test_the_commands_print(root: Path, source) -> None:
     notice = invoke(explain_command, root, source.id, "--complaint", "c0001")
     assert notice.output.startswith("Recommended for this complaint")
-    plain = json.loads(invoke(explain_command, root, source.id, "--json").output)
+    any_of_them = invoke(explain_command, root, source.id, "--complaint", "any")
+    assert any_of_them.output.startswith("Recommended for this complaint")
+    explained = invoke(explain_command, root, source.id, "--json")
+    assert "explaining heat, strong, scarce, dqn (1 of 1)" in explained.stderr
+    plain = json.loads(explained.stdout)
     assert [flag["feature"] for flag in plain["policies"][0]["flagged"]] == ["zip_freq_24h"]
     written = invoke(documents_command, root, source.id)
     assert "fields read 'not provided'" in written.output
+    assert "auditing who was served" in written.stderr
+    wrong = invoke(explain_command, root, source.id, "--language", "xx")
+    assert "language 'xx'" in str(wrong.exception)
     wrong = invoke(explain_command, root, source.id, "--domains", "crane")
     assert isinstance(wrong.exception, Parity311Error)
 

@@ -104,6 +104,17 @@ def test_boroughs_are_still_checked_in_new_york(tmp_path: Path) -> None:
         ("config_version = 1", "config_version = 9", "this version reads 1"),
         ("[channels]", "[chanels]", "Did you mean 'channels'"),
         ("[city]", "[city", "not valid TOML"),
+        ('severity = "A"', 'severty = "A"', "Unknown key in category .*Did you mean 'severity'"),
+        ('{ class = "pending" }', '{ class = "pending", visit = 1 }', "key in status 'Open'"),
+        (
+            'Open = { class = "pending" }',
+            'Open = "pending"',
+            "status 'Open' .* is 'pending'; write",
+        ),
+        ("[city]", '[city]\ntimezone = "x"', "Did you mean 'time_zone'"),
+        ('"America/Chicago"', '"Chicago"', "time_zone 'Chicago', which is none"),
+        ("[complaints]", '[complaints]\ndate_format = "%Q"', "date_format '%Q', which cannot"),
+        ('key = "SR_NUMBER"', 'key = ""', "gives '' as the column of 'key'"),
     ],
 )
 def test_mistakes_in_the_map_are_named(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -119,3 +130,66 @@ def test_a_file_the_map_does_not_fit_is_named(tmp_path: Path, chicago: list[Path
     wrong = write_csv(tmp_path / "wrong.csv", [{"SR_NUMBER": "1", "SR_TYPE": "x", "STATUS": "y"}])
     with pytest.raises(RecordsError, match="looks like complaints of Chicago but has no column"):
         import_records([*chicago[:2], wrong], tmp_path / "out", city_map=read_city_map(CHICAGO))
+
+
+def test_a_wrong_column_of_the_map_is_named_as_the_user_wrote_it(
+    tmp_path: Path, chicago: list[Path]
+) -> None:
+    path = tmp_path / "city.toml"
+    path.write_text(CHICAGO.read_text().replace('"CREATED_DATE"', '"CREATION_DATE"'))
+    message = "no column 'CREATION_DATE', which the map gives as received_at.*'CREATED_DATE'"
+    with pytest.raises(RecordsError, match=message):
+        import_records(chicago, tmp_path / "out", city_map=read_city_map(path))
+
+
+def test_a_column_that_may_be_absent_is_named_too(tmp_path: Path, chicago: list[Path]) -> None:
+    path = tmp_path / "city.toml"
+    path.write_text(CHICAGO.read_text().replace('"CLOSED_DATE"', '"CLOSING_DATE"'))
+    manifest = import_records(chicago, tmp_path / "out", city_map=read_city_map(path))
+    (said,) = manifest["notes"]["columns"]
+    assert said["file"] == "chicago.csv"
+    assert "'CLOSING_DATE'" in said["note"]
+
+
+@pytest.mark.parametrize(
+    ("removed", "incidents"),
+    [
+        ((), ["SR24-00000001", "SR24-00000001"]),
+        (('duplicate = "DUPLICATE"',), ["SR24-00000001", "SR24-00000001"]),
+        (('duplicate = "DUPLICATE"', 'parent = "PARENT_SR_NUMBER"'), [None, None]),
+    ],
+    ids=["marked", "by its parent only", "not marked"],
+)
+def test_nobody_is_an_original_where_nothing_is_marked(
+    tmp_path: Path, chicago: list[Path], removed: tuple[str, ...], incidents: list[str | None]
+) -> None:
+    """Without a mark of duplicates nothing is known of them: no incident per complaint."""
+    text = CHICAGO.read_text()
+    for line in removed:
+        assert line in text
+        text = text.replace(line, "")
+    path = tmp_path / "city.toml"
+    path.write_text(text)
+    import_records(chicago, tmp_path / "out", city_map=read_city_map(path))
+    rows = open_records(tmp_path / "out").table("complaints", "housing")
+    assert rows["incident_id"].to_pylist() == incidents
+
+
+def test_times_with_an_offset_turn_to_the_citys_clock(tmp_path: Path, chicago: list[Path]) -> None:
+    rows = [request(1, CREATED_DATE="2024-01-10T15:30:00+00:00", CLOSED_DATE="")]
+    write_csv(chicago[2], rows)
+    path = tmp_path / "city.toml"
+    path.write_text(CHICAGO.read_text().replace('time_zone = "America/Chicago"', ""))
+    with pytest.raises(InputError, match="time_zone"):
+        import_records(chicago, tmp_path / "out", city_map=read_city_map(path))
+    own = '[complaints]\ndate_format = "%Y-%m-%dT%H:%M:%S%z"'
+    path.write_text(path.read_text().replace("[complaints]", own))
+    with pytest.raises(InputError, match="say whose clock"):
+        read_city_map(path)
+    path.write_text(CHICAGO.read_text().replace("[complaints]", own))
+    import_records(chicago, tmp_path / "own", city_map=read_city_map(path))
+    rows = open_records(tmp_path / "own").table("complaints", "housing")
+    assert rows["received_at"].to_pylist() == [datetime(2024, 1, 10, 9, 30)]
+    import_records(chicago, tmp_path / "out", city_map=read_city_map(CHICAGO))
+    rows = open_records(tmp_path / "out").table("complaints", "housing")
+    assert rows["received_at"].to_pylist() == [datetime(2024, 1, 10, 9, 30)]

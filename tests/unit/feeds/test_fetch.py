@@ -181,7 +181,7 @@ def test_killed_anywhere_and_run_again_gives_the_same_files(
             raise KilledError
 
     with serving(nyc()) as server:
-        monkeypatch.setattr("parity311.feeds.fetch.os.fsync", die_sometimes)
+        monkeypatch.setattr("parity311.storage.disk.os.fsync", die_sometimes)
         while True:
             dying = client(server)
 

@@ -72,6 +72,17 @@ def test_what_is_no_export_is_refused(tmp_path: Path, content: str, message: str
         recognise(path)
 
 
+def test_another_citys_file_is_no_tax_lots(tmp_path: Path) -> None:
+    """Coordinates alone made it look like PLUTO."""
+    path = tmp_path / "requests.csv"
+    path.write_text("case_id,open_dt,case_title,latitude,longitude\n1,2024-01-01,Heat,42.3,-71.1\n")
+    with pytest.raises(RecordsError, match="none of the files.*case_id, open_dt.*--map"):
+        recognise(path)
+    path.write_text("bbl,latitude,longitude\n1000010001,40.7,-74.0\n")
+    with pytest.raises(RecordsError, match=r"looks like tax lots .* no column 'unitsres'"):
+        recognise(path)
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(RecordsError, match=r"There is no file .*nowhere\.csv"):
         recognise(tmp_path / "nowhere.csv")

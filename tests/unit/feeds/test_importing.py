@@ -350,13 +350,13 @@ def test_what_is_missing_is_named(tmp_path: Path, kept: list[int], message: str)
     assert not (tmp_path / "records").exists()
 
 
-def test_an_import_that_keeps_nothing_writes_nothing(tmp_path: Path) -> None:
+def test_an_import_that_keeps_nothing_writes_only_what_it_set_aside(tmp_path: Path) -> None:
     lost = [sr311_row(1, latitude="", longitude="", bbl="", incident_address="")]
     paths = [*write_tracts(tmp_path), write_csv(tmp_path / "rows.csv", lost)]
     with pytest.raises(RecordsError, match=r"Not one row .* no location \(1\)"):
         import_records(paths, tmp_path / "records")
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "acs.csv", "rows.csv", "tracts.geojson",
+        "acs.csv", "records-quarantine", "rows.csv", "tracts.geojson",
     ]  # fmt: skip
 
 
@@ -391,3 +391,49 @@ def test_only_the_domains_asked_for(import_rows: Importer) -> None:
     assert manifest["out_of_scope"] == [{"source": "sr311", "domain": "heat", "rows": 1}]
     with pytest.raises(InputError, match="Did you mean 'heat'"):
         import_rows(ImportOptions(domains=("heet",)), sr311=rows)
+
+
+def test_dob_alone_says_what_would_locate_it(tmp_path: Path) -> None:
+    """Its rows have a building number only; they can be looked at although none was kept."""
+    files = [*write_tracts(tmp_path), write_csv(tmp_path / "dob.csv", [dob_row(2000001)])]
+    for place in ("records-quarantine", "records-quarantine-2"):
+        with pytest.raises(RecordsError, match="not found.*footprints.*--keep-unlocated") as caught:
+            import_records(files, tmp_path / "records")
+        assert str(tmp_path / place) in str(caught.value)
+        kept = duckdb.sql(f"SELECT key, reason FROM '{tmp_path / place / 'dob.parquet'}'")
+        assert kept.fetchall() == [("2000001", "location not found")]
+    assert not (tmp_path / "records").exists()
+
+
+def test_an_unreadable_date_is_shown(tmp_path: Path) -> None:
+    rows = [sr311_row(1, created_date="24.03.2025 10:00")]
+    files = [*write_tracts(tmp_path), write_csv(tmp_path / "rows.csv", rows)]
+    with pytest.raises(
+        RecordsError, match=r"unreadable \(1, like '24.03.2025 10:00'\).*date_format"
+    ):
+        import_records(files, tmp_path / "records")
+
+
+def test_day_first_dates_are_read_and_said(import_rows: Importer) -> None:
+    rows = [
+        sr311_row(1, created_date="24/03/2024 10:00", closed_date="25/03/2024 11:00"),
+        sr311_row(2, created_date="04/03/2024 10:00", closed_date="05/03/2024 11:00"),
+    ]
+    records, manifest = import_rows(sr311=rows)
+    received = records.table("complaints", "heat")["received_at"].to_pylist()
+    assert received == [datetime(2024, 3, 4, 10), datetime(2024, 3, 24, 10)]
+    assert any("day/month" in warning for warning in check_records(records)["warnings"])
+    assert manifest["notes"]["dates"][0]["file"] == "sr311.csv"
+
+
+def test_closings_at_the_moment_of_receipt_are_counted(import_rows: Importer) -> None:
+    rows = [sr311_row(k) for k in range(1, 4)]
+    rows.append(sr311_row(4, closed_date=rows[0]["created_date"]))
+    records, manifest = import_rows(sr311=rows)
+    said = manifest["notes"]["closed at the moment of receipt"]
+    assert said == [{"file": "sr311.csv", "closed": 4, "at_once": 1}]
+    report = check_records(records)
+    assert report["domains"]["heat"]["share_closed_at_once"] == 0.25
+    assert any("how long they took is not known" in warning for warning in report["warnings"])
+    _, sound = import_rows(sr311=rows[:3])
+    assert sound["notes"]["closed at the moment of receipt"] == []

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from parity311.feeds import parsing as p
+from parity311.records.sql import literal
 
 
 def value(expression: str) -> Any:
@@ -27,13 +28,30 @@ def value(expression: str) -> Any:
         ("02/22/2018 00:00:00", datetime(2018, 2, 22)),
         ("20260716000000", datetime(2026, 7, 16)),
         ("1900-01-01T00:00:00.000", datetime(1900, 1, 1)),
+        ("9/15/2020 2:41 PM", datetime(2020, 9, 15, 14, 41)),
+        ("03/24/2025 19:29", datetime(2025, 3, 24, 19, 29)),
+        ("3/24/25 23:33", datetime(2025, 3, 24, 23, 33)),
+        ("03/24/25", datetime(2025, 3, 24)),
+        ("2025-03-24T16:41:32+00:00", datetime(2025, 3, 24, 12, 41, 32)),
+        ("2025-01-24T16:41:32.000Z", datetime(2025, 1, 24, 11, 41, 32)),
+        ("2025-01-24 16:41+00", datetime(2025, 1, 24, 11, 41)),
+        ("2025-03-24 16:41:32-0400", datetime(2025, 3, 24, 16, 41, 32)),
         ("31/12/2019", None),
         ("yesterday", None),
         ("", None),
     ],
 )
 def test_dates(text: str, expected: datetime | None) -> None:
-    assert value(p.timestamp(f"(SELECT {p.quoted(text)})")) == expected
+    assert value(p.timestamp(f"(SELECT {literal(text)})")) == expected
+
+
+def test_dates_by_another_order_and_clock() -> None:
+    text = "(SELECT '24/03/2025 19:29')"
+    assert value(p.timestamp(text, day_first=True)) == datetime(2025, 3, 24, 19, 29)
+    assert value(p.timestamp(text)) is None
+    text = "(SELECT '2025-03-24T16:41:32Z')"
+    assert value(p.timestamp(text, zone="America/Chicago")) == datetime(2025, 3, 24, 11, 41, 32)
+    assert value(p.timestamp(text, zone=None)) is None
 
 
 @pytest.mark.parametrize(
@@ -49,14 +67,14 @@ def test_dates(text: str, expected: datetime | None) -> None:
     ],
 )
 def test_lots(text: str, expected: int | None) -> None:
-    assert value(p.bbl(p.quoted(text))) == expected
+    assert value(p.bbl(literal(text))) == expected
 
 
 @pytest.mark.parametrize(
     ("text", "expected"), [("4298330", 4298330), ("4000000", None), ("9298330", None), ("", None)]
 )
 def test_buildings(text: str, expected: int | None) -> None:
-    assert value(p.bin_number(p.quoted(text))) == expected
+    assert value(p.bin_number(literal(text))) == expected
 
 
 @pytest.mark.parametrize(
@@ -64,11 +82,11 @@ def test_buildings(text: str, expected: int | None) -> None:
     [("10461", 10461), ("10461.0", 10461), ("10461-1234", 10461), ("N/A", None), ("NEWARK", None)],
 )
 def test_zip_codes(text: str, expected: int | None) -> None:
-    assert value(p.zip_code(p.quoted(text))) == expected
+    assert value(p.zip_code(literal(text))) == expected
 
 
 def test_boards_and_addresses() -> None:
     assert value(p.board_311("'09 QUEENS'")) == 409
     assert value(p.board_311("'Unspecified BRONX'")) is None
     assert value(p.spelled("'10           MUHLEBACH   COURT   '")) == "10 MUHLEBACH COURT"
-    assert value(p.quoted("it's")) == "it's"
+    assert value(literal("it's")) == "it's"

@@ -103,10 +103,10 @@ def test_all_files_together(shared_data: Path, tmp_path: Path) -> None:
     report = check_records(records)
     assert all(source.get("unaccounted", 0) == 0 for source in report["sources"])
     assert records.table("tracts").num_rows == 2325
-    rates = records.sql(f"""
+    rates = records.sql("""
 SELECT t.income_quintile AS quintile, 1000 * sum(h.n) / sum(t.households * t.share_renter) AS rate
 FROM tracts t LEFT JOIN (SELECT tract, sum(complaints) AS n
-  FROM '{records.folder}/reference/heat_by_tract.parquet' GROUP BY 1) h ON h.tract = t.geoid
+  FROM reference_heat_by_tract GROUP BY 1) h ON h.tract = t.geoid
 WHERE t.income_quintile > 0 GROUP BY 1 ORDER BY 1""")["rate"].to_pylist()
     # Heat complaints per 1,000 renter households over three years, as in the fact sheet.
     assert rates == pytest.approx([359, 364, 295, 219, 128], rel=0.1)

@@ -46,14 +46,43 @@ def test_potential_pays_for_closing_a_gap_and_charges_for_opening_it(form: str) 
 
 def test_potential_adds_up_to_the_change_of_the_gap() -> None:
     mode, state = get_mode("potential"), initial_equity(PARAMS)
-    start = FORMS["max_gap"](state.correct / (state.correct + state.unserved))
+    start = FORMS["max_gap"](state.correct, state.correct + state.unserved)
     total = 0.0
     for credit in (HIGHEST, LOWEST, HIGHEST, HIGHEST):
         total += float(mode.reward(PARAMS, state, credit))
         state = mode.update(PARAMS, state, credit)
-    end = FORMS["max_gap"](state.correct / (state.correct + state.unserved))
+    end = FORMS["max_gap"](state.correct, state.correct + state.unserved)
     scale = 0.02 * 40.0 * 28.0 / (1.0 - 0.9 ** (40.0 * 28.0))
     assert total == pytest.approx(float(start - end) * scale, rel=1e-3)
+
+
+class TestTheFormsByHand:
+    """n / N̂ of the paper's Eq. 9 to 11, with the numbers written out."""
+
+    ESCALATED = jnp.float32([3, 1, 2, 1, 0, 5])
+    NEED = jnp.float32([300, 100, 100, 60, 40, 10])
+
+    def test_two_strata_are_pooled_before_they_are_divided(self) -> None:
+        # (3 + 1) / (300 + 100) = 0.01 and (1 + 0) / (60 + 40) = 0.01: no difference. The mean of
+        # quintile ratios, (1/100 + 1/100) / 2 against (1/60 + 0) / 2, would find one of 0.0017.
+        assert float(FORMS["two_strata"](self.ESCALATED, self.NEED)) == pytest.approx(0.0, abs=1e-9)
+        worse = self.ESCALATED.at[4].set(1.0)  # (1 + 1) / 100 against 0.01
+        assert float(FORMS["two_strata"](worse, self.NEED)) == pytest.approx(0.01, rel=1e-5)
+
+    def test_the_largest_gap_and_the_variance(self) -> None:
+        rates = np.array([0.01, 0.01, 0.02, 1 / 60, 0.0])  # the unknown stratum's 0.5 is left out
+        assert float(FORMS["max_gap"](self.ESCALATED, self.NEED)) == pytest.approx(0.02, rel=1e-5)
+        spread = float(((rates - rates.mean()) ** 2).mean())
+        assert float(FORMS["variance"](self.ESCALATED, self.NEED)) == pytest.approx(
+            spread, rel=1e-4
+        )
+
+    def test_the_published_reward_is_the_form_of_one_step(self) -> None:
+        params = equity_params(self.NEED / 28.0, steps_per_day=1.0)
+        mode = get_mode("per_step", "two_strata")
+        got = float(mode.reward(params, initial_equity(params), self.ESCALATED.at[4].set(1.0)))
+        # Scaled to correct escalations: the mean need of a known stratum is 120 in four weeks.
+        assert got == pytest.approx(-0.01 * 120.0, rel=1e-4)
 
 
 def test_windowed_shows_every_rate_and_the_gap() -> None:

@@ -45,6 +45,9 @@ def test_wrong_rows_are_named(tmp_path: Path, change: dict[str, list], message: 
 def test_a_damaged_file_of_a_folder_is_named(tiny_records: Path) -> None:
     records = open_records(tiny_records)
     records.validate()
-    (tiny_records / "complaints" / "heat.parquet").write_bytes(b"PAR1 nothing")
-    with pytest.raises(RecordsError, match="cannot be read as Parquet"):
+    path = tiny_records / "complaints" / "heat.parquet"
+    path.write_bytes(b"PAR1 nothing")
+    with pytest.raises(RecordsError, match="heat.parquet was changed since it was written"):
         records.validate()
+    with pytest.raises(RecordsError, match="cannot be read as Parquet"):
+        validate_file(TABLES["complaints"], path, tiny_records)

@@ -82,6 +82,29 @@ def test_estimate_from_a_csv(own_csv: Path, tmp_path: Path) -> None:
     assert (page.parent / "pictures" / "ranked.svg").is_file()
 
 
+def test_coefficients_come_with_their_errors(own_csv: Path, tmp_path: Path) -> None:
+    found = call("reporting", "estimate", "--csv", own_csv, "--runs", tmp_path, "--json")
+    slope = next(row for row in found["coefficients"] if row["name"] == "wealth")
+    assert 0.0 < slope["se"] < slope["coefficient"]
+    assert found["details"]["log_likelihood"] < 0.0
+    plain = call("reporting", "regress", "--csv", own_csv, "--json")
+    assert [row["term"] for row in plain["coefficients"]] == ["intercept", "wealth"]
+    shown = CliRunner().invoke(app, ["reporting", "regress", "--csv", str(own_csv)])
+    assert "log likelihood" in shown.output
+
+
+def test_without_income_there_is_one_total(own_csv: Path, tmp_path: Path) -> None:
+    """Five empty strata, "nan" and a warning of a division stood there."""
+    rows = [line.rsplit(",", 2)[0] for line in own_csv.read_text().splitlines()]
+    path = write(tmp_path / "plain.csv", rows[1:], rows[0])
+    start = ("reporting", "estimate", "--csv", path, "--runs", tmp_path, "--estimator", "raw")
+    found = call(*start, "--json")
+    assert [row["stratum"] for row in found["strata"]] == ["all"]
+    assert "one total" in found["notes"][-1]
+    shown = CliRunner().invoke(app, [str(part) for part in start]).output
+    assert "nan" not in shown.lower()
+
+
 def test_compare_runs_every_estimator(own_csv: Path, tmp_path: Path) -> None:
     found = call("reporting", "compare", "--csv", own_csv, "--runs", tmp_path, "--json")
     rows = {row["estimator"]: row for row in found["estimators"]}

@@ -16,6 +16,8 @@ from parity311.reporting.likelihood import (
     RATE,
     SILENT,
     RowData,
+    _exponential_window,
+    _phi,
     gamma_mixture,
     inspection_derivatives,
     reported_share,
@@ -68,6 +70,29 @@ def test_derivatives_agree_with_differences(law: str, calls: bool, shape: float 
         slope = sum_derivatives(law, mixture, up, rows).gradient
         slope = (slope - sum_derivatives(law, mixture, down, rows).gradient) / (2 * step)
         np.testing.assert_allclose(here.hessian[:, place][:, moving], slope[:, moving], atol=1e-7)
+
+
+@pytest.mark.parametrize("x", [-5000.0, -700.0, -1.0, 1.0, 700.0, 5000.0])
+def test_waiting_far_out_keeps_its_value_and_slopes(x: float) -> None:
+    """log((1 − e^−x)/x) without overflow, and no floor or cap from where on it stays the same."""
+    log_phi, slope, bend = (float(part) for part in _phi(np.array(x)))
+    far = abs(x) > 100
+    expected = max(-x, 0.0) - np.log(abs(x)) if far else np.log(-np.expm1(-x) / x)
+    assert log_phi == pytest.approx(expected, rel=1e-12)
+    step = 1e-4 * abs(x)
+    above, below = (_phi(np.array(x + move)) for move in (step, -step))
+    assert slope == pytest.approx(float(above[0] - below[0]) / (2 * step), rel=1e-6)
+    assert bend == pytest.approx(float(above[1] - below[1]) / (2 * step), rel=1e-4, abs=1e-12)
+
+
+def test_a_window_that_rounds_to_nothing_keeps_its_slope() -> None:
+    """λ of 50 a day over 100 days: e^−5000 has a logarithm, and it falls as λ rises."""
+    rate, closing = np.array([50.0, 60.0]), np.array([0.3, 0.3])
+    found = _exponential_window(rate, closing, np.full(2, 90.0), np.full(2, 100.0))
+    total = rate + closing
+    expected = np.log(closing / total) - total * 90.0
+    np.testing.assert_allclose(found.value, expected, rtol=1e-12)
+    np.testing.assert_allclose(found.slope[RATE], -rate * 90.0 - rate / total, rtol=1e-12)
 
 
 def test_a_wrong_derivative_is_noticed() -> None:

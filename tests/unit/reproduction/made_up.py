@@ -11,7 +11,7 @@ from parity311.domains import all_domains
 from parity311.evaluation.comparison_statistics import Resamples, make_resamples
 from parity311.reproduction.attributions import Weights
 from parity311.reproduction.boiler_table import N_BLOCKS, Confusion
-from parity311.reproduction.jobs import make_jobs
+from parity311.reproduction.jobs import Job, make_jobs
 from parity311.reproduction.scoring import COUNTS, Scored, counting_domain
 
 N_SEEDS, N_EPISODES, N_STRATA = 3, 24, 6
@@ -24,8 +24,15 @@ class MadeUpEvidence:
         self.effect = effect
         self.rng = np.random.default_rng(seed)
         self.domains = tuple(all_domains())
+        self.untested: dict[str, str] = {}
         self.jobs = make_jobs(self.domains, "small", 5)
         self._kept: dict[Any, Any] = {}
+
+    def jobs_of(self, scenario: str, part: str) -> list[Job]:
+        return [job for job in self.jobs if (job.scenario, job.part) == (scenario, part)]
+
+    def split(self, scenario: str, part: str) -> dict[str, Any]:
+        return {"words": f"{part} in time", "n_learned": 900, "n_scored": 100}
 
     def scored(self, scenario: str, part: str) -> Scored:
         key = (scenario, part)
@@ -88,6 +95,7 @@ class MadeUpEvidence:
             }  # fmt: skip
 
         return {
+            "dispositions": {"violation": 0.34, "no_violation": 0.36, "no_access": 0.3},
             "today": {"trends": [trend("income5", 0.02), trend("race5", -0.02)]},
             "reporting": {
                 "as_published_contrast": [-0.2, -0.3, -0.1],

@@ -6,19 +6,40 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from parity311.domains import all_domains, boiler
 from parity311.errors import InputError, TrainingError
+from parity311.explain.estimators import EXPLAINERS, PAPER_EXPLAINERS
 from parity311.reproduction.boiler_table import N_BLOCKS, Confusion, count_confusion, figures
+from parity311.reproduction.claims import all_claims, judge
+from parity311.reproduction.evidence import Evidence
 from parity311.reproduction.jobs import Job, make_jobs, read_plan, write_plan
-from parity311.reproduction.prepare import N_TABLE_ROWS, _as_trained
-from parity311.reproduction.protocols import EQUITY_DOMAINS, SCENARIOS, parts_of
+from parity311.reproduction.page import INTRODUCTION
+from parity311.reproduction.prepare import (
+    N_TABLE_ROWS,
+    SPLIT_VERSION,
+    Where,
+    _as_trained,
+    _low_against_high,
+    has_split,
+    read_untested,
+    windows_of,
+)
+from parity311.reproduction.programme import describe_job
+from parity311.reproduction.protocols import EQUITY_DOMAINS, SCENARIOS, is_apart, parts_of
+from parity311.reproduction.published import DOMAINS_IN_APPENDIX, DQN_SETTINGS
+from parity311.reproduction.reproduce import ReproduceConfig
 from parity311.reproduction.train_stage import PARAMS, TRAINED, is_trained, run_stage
 from parity311.reproduction.trained_files import read_trained
+from parity311.reproduction.verdicts import UNTESTED
 from parity311.training.bare import write_params
 
 PLAIN = [0.5, 0.5, 0.0, 0.0]
@@ -95,7 +116,7 @@ def test_a_folder_without_a_plan_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("preset", ["small", "nyc"])
-def test_the_programme_is_the_papers(preset: str, tmp_path: Path) -> None:
+def test_every_agent_the_paper_names_is_trained(preset: str, tmp_path: Path) -> None:
     jobs = make_jobs(tuple(all_domains()), preset, 5)
     write_plan(tmp_path, jobs, preset=preset)
     assert read_plan(tmp_path)[1] == jobs
@@ -120,6 +141,114 @@ def test_parts_follow_the_papers_splits() -> None:
     for part in parts.values():
         assert set(part.scenarios) <= set(SCENARIOS)
         assert ("strong" in part.scenarios) <= (part.domain in EQUITY_DOMAINS)
+
+
+class FewDays:
+    """Records that reach over the paper's years."""
+
+    window = (date(2020, 1, 1), date(2026, 4, 1))
+
+    def sql(self, query: str, **parameters: object) -> pa.Table:
+        assert "quantile_disc" in query
+        return pa.table({"day": [date(2024, 12, 30)]})
+
+
+def test_nobody_is_scored_on_days_that_were_learned_from() -> None:
+    """The page says so, and names the two parts that are not scored on later days."""
+    parts = [part for slug in sorted(DOMAINS_IN_APPENDIX) for part in parts_of(slug)]
+    not_later = set()
+    for part in parts:
+        learned, scored = windows_of(cast(Any, FewDays()), part)
+        assert part.split == "random" or is_apart(learned, scored)
+        if scored[0] < learned[1]:
+            not_later.add(part.name)
+    assert not_later == {"boiler_random", "complaint_triage_2020"}
+    said = " ".join(INTRODUCTION)
+    assert "later ones, but for the boiler table" in said
+    assert "2020 in complaint triage" in said
+    assert "not the paper's" in said
+
+
+def test_a_split_that_overlaps_is_refused() -> None:
+    """The twin: how SNAD was scored before, in the process of all years."""
+    part = replace(parts_of("snad")[0], test_from=date(2020, 1, 1))
+    assert not is_apart(
+        (date(2020, 1, 1), date(2024, 1, 1)), (date(2023, 12, 31), date(2026, 1, 1))
+    )
+    with pytest.raises(InputError, match="days do not overlap"):
+        windows_of(cast(Any, FewDays()), part)
+
+
+def test_a_part_with_too_few_cases_is_not_trained_and_its_claims_say_why(tmp_path: Path) -> None:
+    where, part = Where(tmp_path), parts_of("snad")[0]
+    path = where.split("measured", "snad")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"split_version": SPLIT_VERSION, "reason": "12 cases of 'snad'"}))
+    assert has_split(path)
+    untested = read_untested(where, [part])
+    assert untested == {"snad": "12 cases of 'snad'"}
+    write_plan(where.learn, [], preset="small", seed=3, domains=["snad"], untested=untested)
+    evidence = Evidence(tmp_path, lambda *_: None)
+    assert evidence.domains == ()
+    claim = next(claim for claim in all_claims() if claim.key == "snad_rules_dqn")
+    row = judge(claim, evidence)
+    assert row["verdict"] == UNTESTED
+    assert "12 cases of 'snad'" in row["reason"]
+
+
+def test_a_split_of_the_first_format_is_made_again(tmp_path: Path) -> None:
+    """It may say: scored in the true process of all years."""
+    path = tmp_path / "split.json"
+    assert not has_split(path)
+    path.write_text('{"words": "all years", "train_to": "2025-01-01", "test_from": "2020-01-01"}')
+    assert not has_split(path)
+
+
+def test_draws_to_one_side_still_give_an_interval_around_the_estimate() -> None:
+    """As 1 − D/C is inverted, draws of the incidents lie above the estimate of them."""
+    incidents = np.array([30.0, 30.0, 20.0, 40.0, 40.0, 0.0])
+    draws = incidents * np.random.default_rng(0).uniform(1.1, 1.2, (200, 1))
+    made = SimpleNamespace(complaints=np.full(6, 20.0), denominators=incidents, draws=draws)
+    value, lower, upper = _low_against_high(cast(Any, made))
+    assert value == pytest.approx(-0.5)
+    assert lower < value < upper
+
+
+def test_every_job_says_how_it_differs_from_the_paper() -> None:
+    jobs = {job.name: job for job in make_jobs(tuple(sorted(DOMAINS_IN_APPENDIX)), "small", 5)}
+    crane = describe_job(jobs["measured/crane/dqn"], {"words": "80/20", "n_learned": 400})
+    assert "γ 0.95 (published 0.99)" in crane["differs"]
+    assert "11 features (published 5)" in crane["differs"]
+    assert crane["rows learned from"] == 400
+    td = describe_job(jobs["measured/elevator/td"])
+    assert "γ 0.5 (published 0.95)" in td["differs"]
+    boards = describe_job(jobs["measured/elevator/reinforce_boards"])
+    assert "features" not in boards["differs"]
+    for job in jobs.values():
+        assert describe_job(job)["differs"] != "nothing the paper gives", job.name
+
+
+def test_a_job_of_the_papers_own_settings_differs_in_nothing() -> None:
+    """The twin: with Table 3 itself nothing is left to say."""
+    settings = {**DQN_SETTINGS, "hidden": [128, 128]}
+    job = Job("m/boiler/dqn", "m", "boiler", "boiler", "dqn", "dqn", [PLAIN], [3], 100,
+              observation_set="published", settings=settings)  # fmt: skip
+    assert describe_job(job)["differs"] == "nothing the paper gives"
+
+
+def test_only_the_papers_domains_are_reproduced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thirteenth domain brings no claim and no job."""
+    more = {**all_domains(), "potholes": replace(all_domains()["crane"], slug="potholes")}
+    monkeypatch.setattr("parity311.reproduction.reproduce.all_domains", lambda: more)
+    assert set(ReproduceConfig().chosen) == DOMAINS_IN_APPENDIX
+    with pytest.raises(InputError, match="potholes"):
+        _ = ReproduceConfig(domains=("potholes",)).chosen
+
+
+def test_every_domain_names_an_explainer_there_is() -> None:
+    for slug, domain in all_domains().items():
+        assert domain.explainer in EXPLAINERS, slug
+        assert domain.explainer == PAPER_EXPLAINERS.get(slug, domain.explainer)
 
 
 def test_a_long_table_is_drawn_from_and_visits_are_free_where_unlimited() -> None:

@@ -19,6 +19,8 @@ from parity311.reproduction.verdicts import (
     decide_bound,
     decide_count,
     decide_magnitude,
+    decide_order,
+    decide_pairs,
     decide_same,
     decide_sign,
 )
@@ -49,6 +51,13 @@ MAGNITUDE_CASES = [
     (Measured(0.05, 0.045, 0.06), {"published": (0.04, 0.07)}, HOLDS),
     (Measured(-0.3, -1.1, 0.5), {"published": (0.04, 0.07), "tolerance": 0.01}, UNTESTED),
     (Measured(math.nan), {"published": 1.0}, UNTESTED),
+]
+
+
+ORDER_CASES = [
+    (Measured(0.9, 0.8, 0.95), {}, HOLDS),
+    (Measured(0.5, 0.4, 0.6), {}, FAILS),
+    (Measured(0.76, 0.7, 0.8), {}, UNTESTED),
 ]
 
 
@@ -92,12 +101,18 @@ def touches(
     return Decision(HOLDS if is_near else FAILS, "")
 
 
+def more_than_chance(ours: Measured) -> Decision:
+    """Broken twin: any order that is not the reverse will do."""
+    return Decision(HOLDS if ours.value > 0.5 else FAILS, "")
+
+
 @pytest.mark.parametrize(
     ("rule", "cases"),
     [
         (decide_sign, SIGN_CASES),
         (decide_bound, BOUND_CASES),
         (decide_magnitude, MAGNITUDE_CASES),
+        (decide_order, ORDER_CASES),
     ],
 )
 def test_rules_decide_as_they_say(rule: Rule, cases: list) -> None:
@@ -112,6 +127,7 @@ def test_rules_decide_as_they_say(rule: Rule, cases: list) -> None:
         (point_bound, BOUND_CASES),
         (close_enough, MAGNITUDE_CASES),
         (touches, MAGNITUDE_CASES),
+        (more_than_chance, ORDER_CASES),
     ],
 )
 def test_broken_rules_are_seen(twin: Rule, cases: list) -> None:
@@ -128,6 +144,18 @@ def test_lists_must_name_the_same() -> None:
     found = decide_same(frozenset({"Inspect"}), frozenset({"Dispatch"}))
     assert found.verdict == CONTRADICTS
     assert "Inspect" in found.reason
+
+
+def test_one_reversed_pair_is_enough_against_a_place_in_an_order() -> None:
+    ahead, behind = Measured(0.1, 0.05, 0.15), Measured(-0.1, -0.15, -0.05)
+    equal, unsure = Measured(0.0, -0.005, 0.005), Measured(0.02, -0.03, 0.07)
+    assert decide_pairs({"a": ahead, "b": ahead}, 0.01).verdict == HOLDS
+    found = decide_pairs({"a": ahead, "b": behind, "c": unsure}, 0.01)
+    assert found.verdict == FAILS
+    assert found.reason == "not ahead of b"
+    assert decide_pairs({"a": ahead, "b": equal}, 0.01).verdict == FAILS
+    assert decide_pairs({"a": ahead, "b": unsure}, 0.01).verdict == UNTESTED
+    assert decide_pairs({}, 0.01).verdict == UNTESTED
 
 
 def test_counts_must_agree_in_every_run() -> None:

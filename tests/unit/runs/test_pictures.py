@@ -167,6 +167,16 @@ CASES: dict[str, Callable[..., str]] = {
         frontier=("lower", "higher"),
         **o,
     ),
+    "scatter_with_level_intervals": lambda **o: scatter_plot(
+        [
+            Point("a", 0.1, 0.5, y_lower=0.4, y_upper=0.6, x_lower=0.0, x_upper=0.3),
+            Point("b", 0.9, 0.2, x_lower=0.2, x_upper=1.0),
+        ],
+        title="T",
+        x_axis=SHARE,
+        y_axis=SHARE,
+        **o,
+    ),
     "scatter_many": lambda **o: scatter_plot(
         many_points(60),
         title="T",
@@ -265,6 +275,13 @@ def test_frontier_holds_the_points_nobody_beats() -> None:
     points = [Point("a", 1, 1), Point("b", 2, 3), Point("c", 3, 2), Point("d", 3, 3)]
     assert [p.label for p in find_frontier(points, ("lower", "higher"))] == ["a", "b"]
     assert [p.label for p in find_frontier(points, ("higher", "higher"))] == ["d"]
+
+
+def test_a_level_interval_is_drawn_and_fits_the_axis() -> None:
+    plain = scatter_plot([Point("a", 0.1, 0.5)], title="T", x_axis=SHARE, y_axis=SHARE)
+    drawn = CASES["scatter_with_level_intervals"]()
+    assert 'class="interval' not in plain
+    assert drawn.count('class="interval') == 3
 
 
 def test_series_never_share_colour_and_mark() -> None:

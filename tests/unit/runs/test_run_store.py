@@ -281,7 +281,27 @@ def test_changed_content_is_found(tmp_path: Path) -> None:
     assert run.changed_files() == ()
     table = run.path / "tables/policies.csv"
     table.write_text(table.read_text().replace("0.5", "0.9"))
-    assert open_run(run.id, tmp_path).changed_files() == ("tables/policies.csv",)
+    assert run.changed_files() == ("tables/policies.csv",)
+    with pytest.raises(RunError, match=r"tables/policies\.csv missing or changed since"):
+        open_run(run.id, tmp_path)
+
+
+def test_a_changed_letter_of_run_json_is_found(tmp_path: Path) -> None:
+    path = write_run(tmp_path) / "run.json"
+    path.write_text(path.read_text().replace('"seed": 7', '"seed": 8'))
+    with pytest.raises(RunError, match=r"run\.json was changed since the run was made"):
+        open_run(path.parent)
+
+
+def test_a_folder_that_only_looks_like_an_interrupted_run_is_left_alone(tmp_path: Path) -> None:
+    mine = tmp_path / ".partial-backup"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work")
+    (tmp_path / ".partial-20260101-000000-abcdef").symlink_to(mine)
+    with start_run(tmp_path, "c", CONFIG) as run:
+        fill(run)
+    assert run.removed == ()
+    assert (mine / "thesis.txt").read_text() == "years of work"
 
 
 def test_other_config_version_is_refused(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.contract.broken.twins import make_domain
+from tests.faults.limits import room_for
 
 from parity311.agents import agent_config, make_agent
 from parity311.errors import RunError, TrainingError
@@ -125,21 +126,23 @@ def test_other_params_are_refused(tmp_path: Path) -> None:
         train_agents(HARNESS, params, agent, ONE, [0, 1], 80, checkpoints=kept)
 
 
-def test_a_write_that_breaks_off_leaves_the_last_whole_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_the_last_whole_checkpoint(tmp_path: Path) -> None:
     kept = interrupted(tmp_path)
-
-    def break_off(tensors: Any, path: Path, metadata: Any) -> None:
-        Path(path).write_bytes(b"half")
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "save_file", break_off)
-        with pytest.raises(RunError, match="disk is full"):
-            run(checkpoints=kept)
+    with room_for(kept.path.stat().st_size // 2), pytest.raises(RunError, match="disk is full"):
+        run(checkpoints=kept)
+    assert list(tmp_path.iterdir()) == [kept.path]
     resumed = run(checkpoints=kept)
     np.testing.assert_array_equal(resumed.policies["weight_0"], run().policies["weight_0"])
+
+
+def test_a_changed_checkpoint_is_refused(tmp_path: Path) -> None:
+    kept = interrupted(tmp_path)
+    before = kept.path.read_bytes()
+    for at in (9, 200, len(before) // 2, len(before) - 1):
+        kept.path.write_bytes(before[:at] + bytes([before[at] ^ 1]) + before[at + 1 :])
+        with pytest.raises(TrainingError, match="is no whole checkpoint") as caught:
+            checkpoint.read_checkpoint(kept, {}, None)
+        assert "delete" not in str(caught.value)
 
 
 def test_a_cut_off_checkpoint_is_refused(tmp_path: Path) -> None:

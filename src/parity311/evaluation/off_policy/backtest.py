@@ -24,13 +24,16 @@ from parity311.evaluation.off_policy.policies import action_chances
 from parity311.evaluation.off_policy.records import (
     AgencyLog,
     escalation_chances,
+    has_log_on_record,
     last_known_day,
+    no_log_on_record,
     read_agency_log,
 )
 from parity311.evaluation.off_policy.rosenbaum import bound_value, overturning_gamma
 from parity311.evaluation.off_policy.support import hold_to_support
 from parity311.mdp.harness import Harness
 from parity311.records.store import Records, open_records
+from parity311.training.train_run import params_for
 
 GAMMAS = (1.0, 1.25, 1.5, 2.0, 3.0)
 """Odds ratios at which the bounds of a hidden reason are told."""
@@ -65,6 +68,8 @@ def prepare_backtest(
     *,
     date_from: date | None = None,
     date_to: date | None = None,
+    estimator: str = "exposure_rate",
+    rules_from: Path | None = None,
 ) -> Backtest:
     """Read the log and ask the policies what they would have done.
 
@@ -74,6 +79,11 @@ def prepare_backtest(
         A folder of records, or a Parquet file of logged decisions of the domain's process.
     policies
         Names of the domain's rules, and folders of saved policies; every rule if empty.
+    estimator
+        How complaints become incidents, for the process that rules and features read.
+    rules_from
+        Records that rules are made from where the log is a file, which says nothing of the process
+        behind it; the domain's example if not given. Records as a log say it themselves.
     """
     chosen = get_domain(domain)
     harness, preference = Harness(chosen), np.asarray(chosen.preference)
@@ -84,18 +94,26 @@ def prepare_backtest(
                 f"{source} has the features {', '.join(names)} and {logs.n_actions} actions; "
                 f"{domain!r} has {', '.join(harness.observation_names)} and {harness.n_actions}."
             )
-        params = chosen.play.example()
+        params = params_for(chosen, rules_from)
         seen = logs.observation
-        about = {"kind": "process", "records": str(source), "n_steps": logs.shape[2]}
+        made_from = "example" if rules_from is None else str(rules_from)
+        about = {"kind": "process", "records": str(source), "rules_from": made_from}
         found = [
             Candidate(name, action_chances(policy, seen, harness.n_actions))
             for name, policy in _policies(harness, params, policies)
         ]
         return Backtest(harness, logs, tuple(found), about)
+    if rules_from is not None:
+        raise InputError(
+            f"--rules-from {rules_from} was given with {source}, a folder of records, from which "
+            "rules are made anyway; it goes with a log, --records LOG.parquet."
+        )
+    if not has_log_on_record(chosen):
+        raise no_log_on_record(chosen)
     records = open_records(source)
     last = date_to or last_known_day(records)
     first = date_from or max(records.window[0], last - timedelta(days=DAYS))
-    params = _estimate(harness, records, first)
+    params = _estimate(harness, records, first, estimator)
     agency = read_agency_log(harness, records, params, first, last, preference)
     found = [
         Candidate(
@@ -108,7 +126,7 @@ def prepare_backtest(
     return Backtest(harness, agency.logs, tuple(found), about, agency)
 
 
-def _estimate(harness: Harness, records: Records, date_to: date) -> Any:
+def _estimate(harness: Harness, records: Records, date_to: date, estimator: str) -> Any:
     """The process from what was known before the decisions."""
     from parity311.reporting.calibration import calibrate
 
@@ -119,7 +137,9 @@ def _estimate(harness: Harness, records: Records, date_to: date) -> Any:
             f"Decisions from {date_to} on leave {(date_to - date_from).days} days of records to "
             "make rules from; at least 180 are needed, choose a later --from."
         )
-    calibration = calibrate(records, slug, date_from=date_from, date_to=date_to)
+    calibration = calibrate(
+        records, slug, date_from=date_from, date_to=date_to, estimator=estimator
+    )
     return harness.domain.estimate(records, calibration, date_to)
 
 

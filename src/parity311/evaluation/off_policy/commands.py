@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
+from parity311.options import Json, seed_option, within
 
 
 def backtest_command(
@@ -27,8 +27,18 @@ def backtest_command(
         str, typer.Option(help="logged, logistic or tabular; logged where they are, else logistic.")
     ] = "",
     support_min_count: Annotated[
-        int, typer.Option(help="Decisions on record that an action needs in a kind of case.", min=1)
+        int,
+        typer.Option(
+            help="Decisions on record that an action needs in a kind of case.",
+            callback=within(1, 1_000_000),
+        ),
     ] = 20,
+    rules_from: Annotated[
+        Path | None,
+        typer.Option(
+            help="With a log: records that rules are made from; the domain's example if not given."
+        ),
+    ] = None,
     date_from: Annotated[
         datetime | None,
         typer.Option("--from", formats=["%Y-%m-%d"], help="First day of decisions; the last year."),
@@ -40,21 +50,31 @@ def backtest_command(
     estimator: Annotated[
         str, typer.Option(help="Estimator that is printed; --json has all of them.")
     ] = "doubly_robust",
+    reporting_estimator: Annotated[
+        str,
+        typer.Option(help="How complaints become incidents, as `reporting estimate --estimator`."),
+    ] = "exposure_rate",
     as_json: Json = False,
 ) -> None:
     """Value policies on decisions that were already made; refuse where the log cannot say."""
     from parity311.errors import unknown_name
     from parity311.evaluation.off_policy.backtest import prepare_backtest, run_backtest
     from parity311.evaluation.off_policy.estimate import ESTIMATORS, Options
+    from parity311.evaluation.off_policy.propensity import METHODS
 
     if estimator not in ESTIMATORS:
+        _point_to_reporting(estimator)
         raise unknown_name("estimator", estimator, ESTIMATORS)
+    if propensities and propensities not in ("logged", *METHODS):
+        raise unknown_name("propensities", propensities, ("logged", *METHODS))
     test = prepare_backtest(
         domain,
         records,
         policy or (),
         date_from=date_from.date() if date_from else None,
         date_to=date_to.date() if date_to else None,
+        estimator=reporting_estimator,
+        rules_from=rules_from,
     )
     method = propensities or ("logged" if test.logs.has_propensities else "logistic")
     options = Options(propensities=method, support_min_count=support_min_count)
@@ -67,12 +87,26 @@ def backtest_command(
         _print_backtest(result, estimator)
 
 
+def _point_to_reporting(given: str) -> None:
+    """Say where an estimator of incidents belongs: here --estimator values policies."""
+    from parity311.errors import InputError
+    from parity311.reporting.estimate import ALL_ESTIMATORS
+
+    if given in ALL_ESTIMATORS:
+        raise InputError(
+            f"--estimator {given} was given, which says how complaints become incidents; in a "
+            f"backtest write --reporting-estimator {given}."
+        )
+
+
 def _print_backtest(result: dict[str, Any], estimator: str) -> None:
     what = "cases" if result["n_steps"] == 1 else f"episodes of {result['n_steps']} decisions"
     typer.echo(
         f"{result['domain']}: {result['n_episodes']:,} {what}, propensities "
         f"{result['propensities']}; logged decisions earned {_tell(result['logged']['overall'])}"
     )
+    if result["kind"] == "process":
+        typer.echo(f"  rules are made from: {result['rules_from']}")
     for row in result["policies"]:
         found = next(one for one in row["estimators"] if one["estimator"] == estimator)
         line = f"  {row['policy']:<18}"
@@ -99,9 +133,14 @@ def _tell(figure: dict[str, Any]) -> str:
 
 
 def bench_off_policy_command(
-    logs: Annotated[int, typer.Option(help="Synthetic logs of each setting.", min=20)] = 200,
+    logs: Annotated[
+        int, typer.Option(help="Synthetic logs of each setting.", callback=within(20, 100_000))
+    ] = 200,
     truth_episodes: Annotated[
-        int, typer.Option(help="Episodes that a true value is played in.", min=1000)
+        int,
+        typer.Option(
+            help="Episodes that a true value is played in.", callback=within(1000, 100_000_000)
+        ),
     ] = 200_000,
     city: Annotated[
         Path | None,
@@ -110,7 +149,7 @@ def bench_off_policy_command(
     setting: Annotated[
         list[str] | None, typer.Option(help="Only settings whose name begins so; may be repeated.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same logs.")] = 0,
+    seed: Annotated[int, seed_option("Same seed, same logs.")] = 0,
     as_json: Json = False,
 ) -> None:
     """How often off-policy intervals hold the truth, and whether refusals fire."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, LiteralString
 
 import jax
 import jax.numpy as jnp
@@ -23,9 +23,10 @@ from parity311.evaluation.off_policy.logs import STRATIFIED_NAMES, Logs, outcome
 from parity311.mdp.contract import Domain
 from parity311.mdp.harness import Harness
 from parity311.mdp.on_record import ReportsOnRecord, read_reports
-from parity311.mdp.stream import QUEUE_SLOTS, SEVERITY_WEIGHTS, Queue, State
+from parity311.mdp.stream import QUEUE_SLOTS, SEVERITY_WEIGHTS, Queue, State, StreamParams
 from parity311.mdp.stream_book import Office, read_book
-from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
+from parity311.records.schema import SERVICE_LEVEL_DAYS
+from parity311.records.sql import cases
 from parity311.records.store import Records
 
 ESCALATE = 1
@@ -129,22 +130,24 @@ def _covariates(reports: ReportsOnRecord, rows: np.ndarray) -> np.ndarray:
     ).astype(np.float64)
 
 
-def service_level_sql(column: str) -> str:
+def service_level_sql(column: LiteralString) -> LiteralString:
     """SQL of the days within which a visit to a case of this severity counts."""
-    cases = " ".join(f"WHEN '{code}' THEN {SERVICE_LEVEL_DAYS[code]}" for code in SEVERITIES)
-    return f"(CASE {column} {cases} END)"
+    return f"(CASE {column} {cases(SERVICE_LEVEL_DAYS)} END)"
 
 
 def _what_happened(
     records: Records, domain: str, complaint_id: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Visits made within the service level, and whether one found a violation, (n,) each."""
-    found = records.sql(f"""
+    found = records.sql(
+        f"""
 SELECT c.complaint_id, count(v.visit_id) AS n_visits,
   COALESCE(max(CAST(v.result = 'violation' AS INT)), 0) AS is_found
 FROM complaints c LEFT JOIN visits v ON v.complaint_id = c.complaint_id
   AND v.visited_at <= c.received_at + {service_level_sql("c.severity")} * INTERVAL 1 DAY
-WHERE c.domain = '{domain}' GROUP BY 1""")
+WHERE c.domain = $domain GROUP BY 1""",
+        domain=domain,
+    )
     happened = dict(
         zip(
             found["complaint_id"].to_pylist(),
@@ -170,12 +173,24 @@ def see_cases(
         seen = play.complaints(records, params, date_from, date_to)
         return np.asarray(seen.complaint_id), np.asarray(seen.features, np.float64)
     office = next((x for x in getattr(play.estimate, "args", ()) if isinstance(x, Office)), None)
-    if office is None:
-        raise InputError(
-            f"Decisions of {domain.slug!r} are about the whole office, not about one complaint, so "
-            "the records hold no log of them; give a log of its process (`--records LOG.parquet`)."
-        )
+    # Other processes may be estimated from an office's books, too, and have a state of their own.
+    if office is None or play.params_type is not StreamParams:
+        raise no_log_on_record(domain)
     return _see_stream(domain, office, records, params, date_from, date_to, reports)
+
+
+def no_log_on_record(domain: Domain) -> InputError:
+    """Error for a domain whose decisions are not whether to visit a complaint that came in."""
+    return InputError(
+        f"Records say whether somebody went to a complaint in time; what {domain.slug!r} decides "
+        f'is another thing ("{domain.decision}"), and which of it was chosen is not on record. '
+        "Give a log of its process, --records LOG.parquet, as `log_decisions` writes it."
+    )
+
+
+def has_log_on_record(domain: Domain) -> bool:
+    """Whether records hold the domain's decisions."""
+    return domain.play.complaints is not None or domain.play.params_type is StreamParams
 
 
 def _see_stream(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from parity311.evaluation.off_policy.logs import outcomes_by_stratum
 from parity311.evaluation.off_policy.records import AgencyLog, service_level_sql
 from parity311.mdp.stream import SEVERITY_WEIGHTS
 from parity311.records.schema import SEVERITIES
+from parity311.records.sql import connect
 from parity311.records.store import open_records
 from parity311.records.truth import open_truth
 
@@ -77,7 +77,7 @@ def _read(city: Path, domain: str, log: AgencyLog) -> dict[str, np.ndarray]:
     Filings have no incident that ends by itself; a defect stays until it is dealt with.
     """
     records = open_records(city)
-    connection = duckdb.connect()
+    connection = connect()
     connection.register("wanted", pa.table({"complaint_id": log.complaint_id}))
     connection.register("complaints", records.table("complaints", domain))
     connection.register("visits", records.table("visits", domain))

@@ -79,6 +79,8 @@ class Point:
     y_upper: float = NAN
     is_labelled: bool = True
     """Whether the label is drawn; among many points, label those that matter."""
+    x_lower: float = NAN
+    x_upper: float = NAN
 
     @property
     def is_available(self) -> bool:
@@ -89,6 +91,11 @@ class Point:
     def has_interval(self) -> bool:
         """Whether both ends of the vertical interval can be drawn."""
         return math.isfinite(self.y_lower) and math.isfinite(self.y_upper)
+
+    @property
+    def has_level_interval(self) -> bool:
+        """Whether both ends of the horizontal interval can be drawn."""
+        return math.isfinite(self.x_lower) and math.isfinite(self.x_upper)
 
 
 @dataclass(frozen=True)

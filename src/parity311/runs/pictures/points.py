@@ -150,7 +150,7 @@ def _draw_scatter_frame(
     equality_label: str,
     top: float,
 ) -> Frame:
-    x_values = [p.x for p in points]
+    x_values = [v for p in points for v in _level_extent(p)]
     y_values = [v for p in points for v in _extent(p)]
     if equality_label:  # equal scales, else the line x = y means nothing to the eye
         x_values = y_values = [*x_values, *y_values]
@@ -166,6 +166,10 @@ def _draw_scatter_frame(
 
 def _extent(point: Point) -> list[float]:
     return [point.y, *([point.y_lower, point.y_upper] if point.has_interval else [])]
+
+
+def _level_extent(point: Point) -> list[float]:
+    return [point.x, *([point.x_lower, point.x_upper] if point.has_level_interval else [])]
 
 
 def _draw_equality(canvas: Canvas, frame: Frame, label: str, room: _Room) -> list[Box]:
@@ -212,6 +216,10 @@ def _draw_point(canvas: Canvas, frame: Frame, point: Point, look: Look) -> list[
         low, high = frame.y(point.y_lower), frame.y(point.y_upper)
         canvas.line(x, low, x, high, f"interval l{look.colour}")
         boxes.append(_span(x, low, x, high))
+    if point.has_level_interval:
+        low, high = frame.x(point.x_lower), frame.x(point.x_upper)
+        canvas.line(low, y, high, y, f"interval l{look.colour}")
+        boxes.append(_span(low, y, high, y))
     canvas.mark(look, x, y, MARK_RADIUS)
     return boxes
 

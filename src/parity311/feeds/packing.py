@@ -1,0 +1,243 @@
+"""How a file is packed: zipped, gzipped, in UTF-16, or as the `rows.json` of a data portal.
+
+The readers take plain text in UTF-8, gzipped or not. Everything else is unpacked into such a file
+first, as a stream.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import re
+import shutil
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import TextIOWrapper
+from pathlib import Path
+from typing import IO, Any, cast
+
+from parity311.errors import RecordsError
+
+HEAD_BYTES = 1 << 20
+"""How much of a file is read to recognise it."""
+CHUNK_CHARACTERS = 1 << 20
+LONGEST_VALUE, LONGEST_GAP = 1 << 24, 1 << 10
+"""Characters that one value of a portal's rows.json may take, and what stands between two."""
+UTF_8 = "utf-8-sig"
+SEPARATOR, END = re.compile(r"\s*,?\s*(?=\[)"), re.compile(r"\s*\]")
+PORTAL_START = re.compile(r'\s*\{\s*"meta"\s*:\s*(?=\{)')
+PORTAL_ROWS = re.compile(r'\s*,\s*"data"\s*:\s*\[')
+
+
+@dataclass(frozen=True)
+class Packing:
+    """What stands between a file and its text."""
+
+    member: str = ""
+    """Name of the one file in a zip."""
+    is_gzip: bool = False
+    encoding: str = UTF_8
+    has_portal_rows: bool = False
+    """Whether it is a portal's rows.json: columns under "meta", rows as lists under "data"."""
+    is_plain: bool = True
+    """Whether the readers can take it as it is."""
+
+
+PLAIN = Packing()
+
+
+def find_packing(path: Path) -> Packing:
+    """Find out how a file is packed from its first bytes, whatever its name says."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+        member = _only_member(path) if start[:4] == b"PK\x03\x04" else ""
+        is_gzip = start[:2] == b"\x1f\x8b"
+        packing = Packing(member, is_gzip)
+        with open_bytes(path, packing) as file:
+            data = file.read(4096)
+    except (OSError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
+        raise _unreadable(path, error) from error
+    encoding = find_encoding(data)
+    has_portal_rows = PORTAL_START.match(data.decode(encoding, errors="replace")) is not None
+    is_plain = encoding == UTF_8 and not member and not has_portal_rows
+    is_plain &= is_gzip == (path.suffix == ".gz")
+    return Packing(member, is_gzip, encoding, has_portal_rows, is_plain)
+
+
+def find_encoding(data: bytes) -> str:
+    """UTF-16 by its mark, or by the zero bytes of its Latin letters; else UTF-8."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    halves = data[0:200:2], data[1:200:2]
+    zeros = [half.count(0) / max(len(half), 1) for half in halves]
+    if max(zeros) > 0.5 > 2 * min(zeros):
+        return "utf-16-le" if zeros[1] > zeros[0] else "utf-16-be"
+    return UTF_8
+
+
+def _only_member(path: Path) -> str:
+    """The one table in a zip; an error that says what else it is, where it is not one."""
+    with zipfile.ZipFile(path) as packed:
+        names = [
+            name
+            for name in packed.namelist()
+            if not name.endswith("/") and not name.startswith("__MACOSX/")
+        ]
+    if "[Content_Types].xml" in names:
+        raise RecordsError(
+            f"{path} is a workbook, not text; save its sheet as CSV (UTF-8) and give that."
+        )
+    if any(name.lower().endswith(".shp") for name in names):
+        raise RecordsError(
+            f"{path} holds a shapefile; export it as GeoJSON in longitude and latitude instead."
+        )
+    if len(names) != 1:
+        shown = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+        raise RecordsError(
+            f"{path} holds {len(names)} files ({shown}), and one is read; unpack it and give those "
+            "that are meant."
+        )
+    return names[0]
+
+
+@contextmanager
+def open_bytes(path: Path, packing: Packing) -> Iterator[IO[bytes]]:
+    """The bytes of a file, out of its zip or gzip."""
+    if packing.member:
+        with zipfile.ZipFile(path) as packed, packed.open(packing.member) as file:
+            yield file
+    elif packing.is_gzip:
+        with gzip.open(path, "rb") as file:
+            yield cast(IO[bytes], file)
+    else:
+        with path.open("rb") as file:
+            yield file
+
+
+@contextmanager
+def _open_text(path: Path, packing: Packing) -> Iterator[IO[str]]:
+    with (
+        open_bytes(path, packing) as file,
+        TextIOWrapper(file, packing.encoding, errors="replace", newline="") as text,
+    ):
+        yield text
+
+
+def read_head(path: Path, packing: Packing) -> str:
+    """The first megabyte of a file as text."""
+    try:
+        with open_bytes(path, packing) as file:
+            data = file.read(HEAD_BYTES)
+    except (OSError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
+        raise _unreadable(path, error) from error
+    return data.decode(packing.encoding, errors="replace")
+
+
+def unpack(path: Path, packing: Packing, out: Path) -> Path:
+    """Write the text of a file as plain UTF-8, rows.json as CSV; give the file written."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with (
+            _open_text(path, packing) as text,
+            out.open("w", encoding="utf-8", newline="") as plain,
+        ):
+            if packing.has_portal_rows:
+                _write_portal_rows(path, text, plain)
+            else:
+                shutil.copyfileobj(text, plain, CHUNK_CHARACTERS)
+    except (
+        EOFError,
+        RuntimeError,
+        zipfile.BadZipFile,
+        gzip.BadGzipFile,
+        ValueError,
+        RecursionError,
+    ) as error:
+        raise _unreadable(path, error) from error
+    return out
+
+
+def _unreadable(path: Path, error: Exception) -> RecordsError:
+    return RecordsError(f"{path} cannot be read ({error}); download it again.")
+
+
+def portal_columns(path: Path, packing: Packing) -> list[str]:
+    """API names of the columns of a portal's rows.json."""
+    with _open_text(path, packing) as text:
+        return _read_columns(path, _Stream(text))
+
+
+class _Stream:
+    """Text read piece by piece, and JSON values decoded from it."""
+
+    def __init__(self, text: IO[str]) -> None:
+        self.text = text
+        self.held, self.at = "", 0
+        self.decoder = json.JSONDecoder()
+
+    def more(self) -> bool:
+        """Read another piece; whether there was one."""
+        piece = self.text.read(CHUNK_CHARACTERS)
+        self.held, self.at = self.held[self.at :] + piece, 0
+        return bool(piece)
+
+    def skip(self, pattern: re.Pattern[str]) -> bool:
+        """Pass over what the pattern matches; whether it did."""
+        while (found := pattern.match(self.held, self.at)) is None:
+            if len(self.held) - self.at > LONGEST_GAP or not self.more():
+                return False
+        self.at = found.end()
+        return True
+
+    def value(self) -> Any:
+        """The next JSON value."""
+        while True:
+            try:
+                found, self.at = self.decoder.raw_decode(self.held, self.at)
+            except ValueError:
+                if len(self.held) - self.at > LONGEST_VALUE or not self.more():
+                    raise
+                continue
+            return found
+
+
+def _read_columns(path: Path, stream: _Stream) -> list[str]:
+    stream.skip(PORTAL_START)
+    try:
+        columns = stream.value()["view"]["columns"]
+        return [str(column.get("fieldName") or column["name"]) for column in columns]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise RecordsError(
+            f"{path} starts like a portal's rows.json but lists no columns; download it again, or "
+            "give a CSV export."
+        ) from error
+
+
+def _write_portal_rows(path: Path, text: IO[str], plain: IO[str]) -> None:
+    """Write the rows under "data" as CSV, one at a time."""
+    stream = _Stream(text)
+    writer = csv.writer(plain)
+    columns = _read_columns(path, stream)
+    writer.writerow(columns)
+    if not stream.skip(PORTAL_ROWS):
+        raise RecordsError(f"{path} lists columns but no rows; download it again.")
+    while stream.skip(SEPARATOR):
+        row = stream.value()
+        if len(row) != len(columns):
+            raise RecordsError(
+                f"{path} has a row of {len(row)} values under {len(columns)} columns; download it "
+                "again, or give a CSV export."
+            )
+        writer.writerow([_as_text(value) for value in row])
+    if not stream.skip(END):
+        raise RecordsError(f"{path} was cut off in the middle of its rows; download it again.")
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,272 @@
+"""Every command in README, tutorials and how-to works as printed, after `make run`.
+
+The blocks are read from the pages and run in order in a folder that looks as `make run` leaves it:
+a city under its name, a run, an environment to activate. What is substituted for the sake of time,
+and what is only read and not run, is listed here with the reason; nothing else is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import typer
+from tests.unit.bad_input import Try, call
+from tests.unit.explain.stored_run import make_run
+
+from parity311.city.build import build_city
+from parity311.cli import app
+from parity311.domains import all_domains, get_domain
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(
+    [
+        ROOT / "README.md",
+        *(ROOT / "docs/tutorials").glob("*.md"),
+        *(ROOT / "docs/how-to").glob("*.md"),
+    ]
+)
+CITY = "cities/small-7-measured-calibrated"
+DOMAINS = ("boiler", "complaint_triage", "drainage", "ert", "heat")
+"""Domains of the city that the pages' commands ask for."""
+FILES = re.compile(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", re.DOTALL)
+COMMANDS = ("parity311", "make", "python", "pip", "source", "export")
+
+
+class Reason(NamedTuple):
+    """Why a command is only read, not run."""
+
+    begins: str
+    why: str
+
+
+NOT_RUN = (
+    Reason("make ", "sets up an environment; continuous integration runs both verbs"),
+    Reason("pip install", "installs; the extra's name is checked"),
+    Reason("parity311 reproduce", "minutes to hours; tests/unit/reproduction has its stages"),
+    Reason("parity311 fetch", "the network; tests/unit/feeds fetches from a loopback server"),
+    Reason("parity311 records import", "needs exports; tests/unit/feeds imports made-up ones"),
+    Reason("parity311 records check records/", "reads what the import before it wrote"),
+    Reason("parity311 audit records/", "reads what the import before it wrote"),
+    Reason("parity311 reporting compare --records records/nyc", "reads what the import wrote"),
+    Reason("parity311 bench off-policy --city", "as the line before it, in a city's process"),
+    Reason("parity311 run --records", "minutes; tests/unit/lifecycle has it on records"),
+    Reason("parity311 train graffiti", "tests/contract/test_thirteenth_domain.py runs it"),
+    Reason("parity311 city build --out cities/with-graffiti", "the same"),
+    Reason("python -c", "the same"),
+    Reason("python tests/golden", "tests/golden writes one domain's figures"),
+    Reason("python -m docs.reproduction", "needs a reproduction of hours"),
+    Reason("python -m parity311.reproduction.train_stage", "needs a prepared reproduction"),
+)
+SHORTENED = {
+    "parity311 backtest complaint_triage": " --policy never",
+    "parity311 backtest drainage": " --policy never",
+    "parity311 train boiler": " --steps 200",
+    "parity311 bench off-policy": " --logs 20 --truth-episodes 1000",
+    "parity311 backtest ert --records log.parquet": " --policy never",
+}
+"""What is added to a command so that it takes seconds."""
+
+
+class Printed(NamedTuple):
+    """A command as a page prints it."""
+
+    page: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page}: {self.text}"
+
+
+def shell_blocks(text: str) -> Iterator[str]:
+    """Fenced blocks without a language: what is typed, or printed."""
+    fenced, lines = None, []
+    for line in text.splitlines():
+        if not line.startswith("```"):
+            lines.append(line)
+        elif fenced is None:
+            fenced, lines = line[3:], []
+        else:
+            if not fenced:
+                yield "\n".join(lines)
+            fenced = None
+
+
+def commands_of(page: Path) -> Iterator[Printed]:
+    """The commands of a page's shell blocks, without prompts and comments, variables filled in."""
+    variables: dict[str, str] = {}
+    for block in shell_blocks(page.read_text()):
+        for line in block.replace("\\\n", " ").splitlines():
+            text = re.sub(r"\s+#.*$", "", line).strip()
+            named = re.fullmatch(r"([A-Z]+)=(\S+)", text)
+            if named:
+                variables[named[1]] = named[2]
+                continue
+            for name, value in variables.items():
+                text = text.replace(f"${name}", value)
+            for part in text.split(" && "):
+                plain = re.sub(r"^(\w+=\S+ )+", "", part).removeprefix(".venv/bin/")
+                if plain.split(" ")[0] in COMMANDS:
+                    yield Printed(page.name, plain)
+
+
+PRINTED = [one for page in PAGES for one in commands_of(page)]
+
+
+def why_not_run(text: str) -> str:
+    """The reason why a command is only read; empty where it is run."""
+    return next((reason.why for reason in NOT_RUN if text.startswith(reason.begins)), "")
+
+
+def read_command(text: str) -> None:
+    """Refuse a command of ours whose name, arguments or options do not exist."""
+    words = shlex.split(text)[1:]
+    group: Any = typer.main.get_command(app)
+    path = ["parity311"]
+    while hasattr(group, "commands") and words and words[0] in group.commands:
+        path.append(words.pop(0))
+        group = group.commands[path[-1]]
+    if hasattr(group, "commands") and words[:1] != ["--help"]:
+        raise LookupError(f"No such command: {text}")
+    if words != ["--help"]:
+        group.make_context(" ".join(path), words)
+
+
+@pytest.mark.parametrize("printed", PRINTED, ids=str)
+def test_a_printed_command_exists(
+    printed: Printed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = shlex.split(printed.text)
+    if words[0] == "parity311":
+        # A folder that a command before it on the page wrote.
+        monkeypatch.chdir(tmp_path)
+        for option, folder in pairwise(words):
+            if option == "--records":
+                Path(folder).mkdir(parents=True)
+        read_command(printed.text)
+    elif words[0] == "make":
+        assert f"\n{words[1]}:" in (ROOT / "Makefile").read_text()
+    elif words[0] == "pip":
+        extra = re.search(r"'\.\[(\w+)\]'", printed.text)
+        assert extra is not None
+        assert f"\n{extra[1]} = [" in (ROOT / "pyproject.toml").read_text()
+    elif words[0] == "source":
+        assert words[1] == ".venv/bin/activate"
+
+
+@pytest.mark.parametrize(
+    "text", ["parity311 audti latest", "parity311 audit latest --strat all", "parity311 train"]
+)
+def test_a_command_that_does_not_exist_is_noticed(text: str) -> None:
+    with pytest.raises(Exception, match=r"No such|Missing|no_args|Usage|audti"):
+        read_command(text)
+
+
+def test_every_page_activates_before_it_commands() -> None:
+    for page in PAGES:
+        ours = [one.text for one in commands_of(page)]
+        first = next((i for i, text in enumerate(ours) if text.startswith("parity311 ")), None)
+        if first is not None:
+            assert "source .venv/bin/activate" in ours[:first], page.name
+
+
+def test_nothing_is_left_out_in_vain() -> None:
+    for reason in NOT_RUN:
+        assert any(one.text.startswith(reason.begins) for one in PRINTED), reason
+    for begins in SHORTENED:
+        assert any(one.text.startswith(begins) for one in PRINTED), begins
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as `make run` leaves it: a city and a run, both small, and the pages' own files."""
+    root = tmp_path_factory.mktemp("workplace")
+    build_city(
+        [get_domain(slug).process for slug in DOMAINS], "small", 7, out=root / CITY, workers=1
+    )
+    make_run(root / "runs")
+    for page in PAGES:
+        for name, text in FILES.findall(page.read_text()):
+            (root / name).write_text(text)
+    write_reports(root)
+    return root
+
+
+def write_reports(root: Path) -> None:
+    """The tables of a reader's own that a page asks for: reports of 300 incidents in 12 areas."""
+    rng = np.random.default_rng(0)
+    areas, reports = ["area,borough,households,income_quintile,density"], [
+        "incident_id,report_id,reported_at,ended_at,area,borough,category,density"
+    ]  # fmt: skip
+    start = datetime(2025, 3, 1)
+    for area in range(12):
+        borough = ("Queens", "Bronx")[area % 2]
+        areas.append(f"{area},{borough},1000,{1 + area % 5},{10 + area}")
+    for number in range(300):
+        area, category = number % 12, ("hazard", "pruning")[number % 7 % 2]
+        first = start + timedelta(hours=float(rng.uniform(0, 24 * 60)))
+        ended = first + timedelta(days=float(rng.exponential(14)))
+        times = [first, *(first + rng.uniform() * (ended - first) for _ in range(rng.poisson(0.8)))]
+        for index, at in enumerate(times):
+            reports.append(
+                f"i{number},r{number}-{index},{at:%Y-%m-%d %H:%M:%S},{ended:%Y-%m-%d %H:%M:%S},"
+                f"{area},{('Queens', 'Bronx')[area % 2]},{category},{10 + area}"
+            )
+    (root / "areas.csv").write_text("\n".join(areas) + "\n")
+    (root / "reports.csv").write_text("\n".join(reports) + "\n")
+
+
+def test_python_of_the_pages_runs(workplace: Path) -> None:
+    """The environments' page, whose last line scores under the truth, and the log of a backtest."""
+    for name in ("use-the-environments.md", "backtest-a-policy.md"):
+        page = (ROOT / "docs/how-to" / name).read_text()
+        code = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=workplace
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+    assert (workplace / "log.parquet").is_file()
+
+
+RUN = [one for one in PRINTED if one.text.startswith("parity311 ") and not why_not_run(one.text)]
+
+
+@pytest.mark.parametrize("printed", list(dict.fromkeys(RUN)), ids=str)
+def test_a_printed_command_works(
+    printed: Printed,
+    workplace: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    more = next((add for start, add in SHORTENED.items() if printed.text.startswith(start)), "")
+    first, *rest = shlex.split(printed.text + more)[1:]
+    code = call(Try(first, tuple(rest)), monkeypatch, workplace)
+    said = capsys.readouterr()
+    assert code == 0, said.err[-2000:]
+    if "--json" in printed.text:
+        json.loads(said.out)
+
+
+def test_all_fields_of_an_agency_are_documented() -> None:
+    from parity311.explain.document_fields import HUMAN_FIELDS
+
+    page = (ROOT / "docs/how-to/audit-a-run.md").read_text()
+    given = dict(FILES.findall(page))["agency.toml"]
+    assert re.findall(r"^(\w+) ", given, re.MULTILINE) == list(HUMAN_FIELDS)
+
+
+def test_environments_are_named_for_domains_that_exist() -> None:
+    page = (ROOT / "docs/how-to/use-the-environments.md").read_text()
+    names = set(re.findall(r"parity311/(?:mo-)?(\w+)-v0", page))
+    titles = {"".join(part.capitalize() for part in slug.split("_")) for slug in all_domains()}
+    assert names <= titles

@@ -1,0 +1,116 @@
+"""Files as agencies and portals hand them out give the same rows as a plain CSV."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from tests.unit.feeds import cities
+
+from parity311.errors import RecordsError
+from parity311.feeds.formats import recognise
+from parity311.feeds.importing import import_records
+from parity311.records.store import open_records
+
+ROWS = [
+    cities.sr311_row(1),
+    cities.sr311_row(2, incident_address="2 CALLE ÑANDÚ", closed_date="", status="Open"),
+]
+IDS = ["SR-50000001", "SR-50000002"]
+
+
+def csv_text(rows: list[dict] = ROWS, *, index: bool = False, last: bool = False) -> str:
+    """CSV, with a nameless first column as pandas writes it, or a nameless last one."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    extra = [[""] * index, [""] * (2 * last)]
+    writer.writerow([*extra[0], *rows[0], *extra[1]])
+    for place, row in enumerate(rows):
+        writer.writerow([*([place] * index), *row.values(), *([place] * (2 * last))])
+    return out.getvalue()
+
+
+def portal_json(rows: list[dict] = ROWS) -> str:
+    """As a portal's rows.json: columns under meta, rows as lists under data."""
+    names = [":sid", *rows[0], "location"]
+    columns = [{"name": name.upper(), "fieldName": name, "dataTypeName": "text"} for name in names]
+    data = [
+        [f"row-{k}", *(value or None for value in row.values()), [None, "40.8", "-73.9", None]]
+        for k, row in enumerate(rows)
+    ]
+    meta = {"view": {"id": "erm2-nwe9", "name": "311", "columns": columns}}
+    return json.dumps({"meta": meta, "data": data}, indent=1)
+
+
+def write_zip(path: Path, files: dict[str, str]) -> None:
+    with zipfile.ZipFile(path, "w") as packed:
+        for name, text in files.items():
+            packed.writestr(name, text)
+
+
+WAYS = {
+    "pandas index": lambda path: path.write_text(csv_text(index=True)),
+    "nameless at the end": lambda path: path.write_text(csv_text(last=True)),
+    "nameless on both sides": lambda path: path.write_text(csv_text(index=True, last=True)),
+    "column twice": lambda path: path.write_text(
+        csv_text([row | {"Status": "x", "STATUS": "y"} for row in ROWS])
+    ),
+    "UTF-16": lambda path: path.write_text(csv_text(), encoding="utf-16"),
+    "UTF-16 without mark": lambda path: path.write_text(csv_text(), encoding="utf-16-le"),
+    "gzip under another name": lambda path: path.write_bytes(gzip.compress(csv_text().encode())),
+    "zip": lambda path: write_zip(path, {"rows.csv": csv_text()}),
+    "portal rows.json": lambda path: path.write_text(portal_json()),
+    "portal rows.json in a zip": lambda path: write_zip(path, {"rows.json": portal_json()}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_same_rows_however_packed(tmp_path: Path, way: str) -> None:
+    path = tmp_path / "given"
+    WAYS[way](path)
+    manifest = import_records([*cities.write_tracts(tmp_path), path], tmp_path / "records")
+    records = open_records(tmp_path / "records")
+    assert records.table("complaints", "heat")["complaint_id"].to_pylist() == IDS
+    closed = records.table("outcomes", "heat")["closed_at"].to_pylist()
+    assert [time is None for time in closed] == [False, True]
+    entry = manifest["sources"][-1]
+    assert (entry["rows_in"], entry["kept"], list(entry["files"])) == (2, 2, ["given"])
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"a.csv": "x", "b.csv": "y"}, r"holds 2 files \(a.csv, b.csv\), and one is read"),
+        ({"[Content_Types].xml": "x", "sheet.xml": "y"}, "save its sheet as CSV"),
+        ({"tracts.shp": "x", "tracts.dbf": "y"}, "export it as GeoJSON"),
+    ],
+)
+def test_archives_that_are_no_table_say_what_to_do(
+    tmp_path: Path, files: dict[str, str], message: str
+) -> None:
+    write_zip(tmp_path / "given.zip", files)
+    with pytest.raises(RecordsError, match=message):
+        recognise(tmp_path / "given.zip")
+
+
+@pytest.mark.parametrize("share", [0.5, 0.95])
+def test_half_a_download_of_a_portal_is_refused(tmp_path: Path, share: float) -> None:
+    text = portal_json()
+    path = tmp_path / "rows.json"
+    path.write_text(text[: int(share * len(text))])
+    with pytest.raises(RecordsError, match="download it again"):
+        import_records([*cities.write_tracts(tmp_path), path], tmp_path / "records")
+    assert not (tmp_path / "records").exists()
+
+
+def test_a_damaged_zip_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "given.zip"
+    write_zip(path, {"rows.csv": csv_text()})
+    path.write_bytes(path.read_bytes()[:300])
+    with pytest.raises(RecordsError, match="download it again"):
+        recognise(path)
