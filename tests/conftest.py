@@ -4,21 +4,47 @@ from __future__ import annotations
 
 import os
 
-# Most of the suite's time is compiling programs that run once; this halves it. It has to be said
-# before the first import of jax.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
+# Most of the suite's time is compiling programs that run once: without optimizations, and with the
+# older emitters of fused loops, that takes a quarter of it. Programs that run for long are worth
+# optimizing: see `optimized`. All of it has to be said before the first import of jax.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false"
+)
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 
+import jax
 import numpy as np
 import pyarrow as pa
 import pytest
+import typer.main
 
 from parity311.records.schema import TABLES
 from parity311.records.store import write_manifest, write_table, writing_records
 
+# Typer makes its commands anew at every call, a tenth of a second; hundreds of tests call one.
+typer.main.get_command = cache(typer.main.get_command)
+
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="module")
+def optimized() -> Iterator[None]:
+    """Compile what a module runs for long with optimizations; ask for it with `usefixtures`."""
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget_programs() -> Iterator[None]:
+    """Drop compiled programs after each module; they are most of a worker's memory."""
+    yield
+    jax.clear_caches()
 
 
 @pytest.fixture(scope="session")
