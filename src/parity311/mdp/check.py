@@ -6,7 +6,6 @@ is empty for a sound domain.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -31,13 +30,13 @@ def check_domain(domain: Domain, params: Any = None, *, with_planner: bool = Tru
     problems = check_declaration(domain) + check_shapes(domain, given)
     if problems:
         return problems
-    observations, moved, waiting = play_at_random(domain, given)
-    problems += check_values(observations, moved)
+    seen, moved, waiting, futures = play_at_random(domain, given)
+    problems += check_values(seen, moved)
     problems += check_time(domain, np.asarray(moved.terminated))
     problems += check_conservation(moved, waiting) + check_capacity(domain, given, moved)
-    problems += check_future(domain, given) + check_rules(domain, given, observations)
+    problems += check_future(domain, futures) + check_rules(domain, given, seen)
     problems += check_keys(domain, given) + check_tracing(domain)
-    return problems + (check_planner(domain, given, observations) if with_planner else [])
+    return problems + (check_planner(domain, given, seen) if with_planner else [])
 
 
 def check_declaration(domain: Domain) -> list[str]:
@@ -102,32 +101,43 @@ def check_shapes(domain: Domain, params: Any) -> list[str]:
     return problems
 
 
-def play_at_random(domain: Domain, params: Any) -> tuple[np.ndarray, Transition, np.ndarray]:
+def play_at_random(
+    domain: Domain, params: Any
+) -> tuple[np.ndarray, Transition, np.ndarray, np.ndarray]:
     """Observations, transitions and complaints waiting under random actions, no harness.
 
     Each is (episodes, steps, ...); the complaints waiting start with those before the first step.
+    Last come the observations (actions, episodes, steps, features) of the same episodes under one
+    action throughout: the random numbers are the same. One program plays all of them.
     """
     play = domain.play
-    n_actions = len(domain.actions_of("extended"))
     count = play.n_waiting or (lambda state: jnp.float32(0.0))
     waiting_in = lambda state: jnp.asarray(count(state), jnp.float32)  # noqa: E731
 
-    def body(state: Any, key: jax.Array) -> tuple[Any, tuple[jax.Array, Transition, jax.Array]]:
-        key_action, key_move = jax.random.split(key)
-        action = jax.random.randint(key_action, (), 0, n_actions)
-        moved = play.transition(key_move, params, state, action, jnp.zeros(N_STRATA))
+    def body(
+        state: Any, given: tuple[jax.Array, jax.Array]
+    ) -> tuple[Any, tuple[jax.Array, Transition, jax.Array]]:
+        key, action = given
+        moved = play.transition(key, params, state, action, jnp.zeros(N_STRATA))
         seen = play.observe(params, moved.state)
         return moved.state, (seen, moved._replace(state=()), waiting_in(moved.state))
 
-    def episode(key: jax.Array) -> tuple[jax.Array, Transition, jax.Array]:
+    def episode(key: jax.Array, actions: jax.Array) -> tuple[jax.Array, Transition, jax.Array]:
         key_start, key_steps = jax.random.split(key)
         start = play.initial_state(key_start, params)
-        keys = jax.random.split(key_steps, domain.max_steps + 2)
-        seen, moved, waiting = jax.lax.scan(body, start, keys)[1]
+        keys = jax.random.split(key_steps, len(actions))
+        seen, moved, waiting = jax.lax.scan(body, start, (keys, actions))[1]
         return seen, moved, jnp.append(waiting_in(start)[None], waiting)
 
-    played = jax.jit(jax.vmap(episode))(jax.random.split(jax.random.key(0), N_EPISODES))
-    return jax.tree.map(np.asarray, played)
+    n_steps, n_each = domain.max_steps + 2, len(domain.actions)
+    rng = np.random.default_rng(0)
+    chosen = rng.integers(len(domain.actions_of("extended")), size=(N_EPISODES, n_steps))
+    always = np.broadcast_to(np.arange(n_each)[:, None, None], (n_each, *chosen.shape))
+    actions = np.concatenate([chosen[None], always]).astype(np.int32)
+    keys = jax.random.split(jax.random.key(0), N_EPISODES)
+    play_all = jax.vmap(jax.vmap(episode), in_axes=(None, 0))
+    seen, moved, waiting = jax.tree.map(np.asarray, jax.jit(play_all)(keys, actions))
+    return seen[0], jax.tree.map(lambda x: x[0], moved), waiting[0], seen[1:]
 
 
 def check_conservation(moved: Transition, waiting: np.ndarray) -> list[str]:
@@ -152,28 +162,12 @@ def check_capacity(domain: Domain, params: Any, moved: Transition) -> list[str]:
     )
 
 
-def check_future(domain: Domain, params: Any) -> list[str]:
+def check_future(domain: Domain, futures: np.ndarray) -> list[str]:
     """Except where steps are independent cases, what is decided must change what comes next."""
-    play = domain.play
-    if play.cases is not None:
+    if domain.play.cases is not None:
         return []
-    n_steps = min(domain.max_steps, 60)
-
-    def follow(action: jax.Array, key: jax.Array) -> jax.Array:
-        key_start, key_steps = jax.random.split(key)
-
-        def body(state: Any, key: jax.Array) -> tuple[Any, jax.Array]:
-            moved = play.transition(key, params, state, action, jnp.zeros(N_STRATA))
-            return moved.state, play.observe(params, moved.state)
-
-        start = play.initial_state(key_start, params)
-        return jax.lax.scan(body, start, jax.random.split(key_steps, n_steps))[1]
-
-    keys = jax.random.split(jax.random.key(2), 8)
-    actions = jnp.arange(len(domain.actions))
-    seen = jax.jit(jax.vmap(jax.vmap(follow, in_axes=(None, 0)), in_axes=(0, None)))(actions, keys)
     # Random numbers are the same for all, so any difference is the actions' doing.
-    if np.allclose(np.asarray(seen), np.asarray(seen)[:1], atol=1e-6):
+    if np.allclose(futures, futures[:1], atol=1e-6):
         return ["actions leave the future alone: every policy sees the same states"]
     return []
 
@@ -181,15 +175,13 @@ def check_future(domain: Domain, params: Any) -> list[str]:
 def check_rules(domain: Domain, params: Any, seen: np.ndarray) -> list[str]:
     """Rules that cannot be made, or choose what is not among the published actions."""
     harness = Harness(domain)
-    problems = []
+    problems, policies = [], {}
     for name, make in domain.heuristics.items():
         try:
-            policy = make(params, harness)
+            policies[f"rule {name!r}"] = make(params, harness)
         except Exception as error:  # whatever a newcomer's rule raises is what they must read
             problems.append(f"rule {name!r} cannot be made: {type(error).__name__}: {error}")
-            continue
-        problems += _check_policy(f"rule {name!r}", policy, harness, seen)
-    return problems
+    return problems + _check_policies(policies, harness, seen)
 
 
 def check_planner(domain: Domain, params: Any, seen: np.ndarray) -> list[str]:
@@ -201,28 +193,38 @@ def check_planner(domain: Domain, params: Any, seen: np.ndarray) -> list[str]:
         policy = domain.play.solve(params, harness, np.asarray(domain.preference))
     except Exception as error:  # an optimum for other actions fails inside numpy or JAX
         return [f"the planner cannot solve it: {type(error).__name__}: {error}"]
-    return _check_policy("the planner", policy, harness, seen)
+    return _check_policies({"the planner": policy}, harness, seen)
 
 
-def _check_policy(name: str, policy: Policy, harness: Harness, seen: np.ndarray) -> list[str]:
-    """Ask a policy at what was seen, and say which actions it takes that do not exist."""
+def _check_policies(policies: dict[str, Policy], harness: Harness, seen: np.ndarray) -> list[str]:
+    """Ask policies at what was seen, and say which actions they take that do not exist."""
     chosen_features = seen.reshape(-1, seen.shape[-1])[:N_ASKED, np.array(harness.columns)]
     # The coverage feature comes last: nobody is behind, or somebody is.
     coverage = np.arange(len(chosen_features)) % 2
     n_more = harness.n_features - chosen_features.shape[1]
     asked = np.column_stack([chosen_features, *[coverage] * n_more]).astype(np.float32)
+    problems = []
+
+    def ask(keys: jax.Array, asked: jax.Array) -> dict[str, jax.Array]:
+        decided = {}
+        for name, policy in policies.items():
+            try:
+                decided[name] = jax.vmap(policy)(keys, asked)
+            except Exception as error:  # as above
+                problems.append(f"{name} cannot decide: {type(error).__name__}: {error}")
+        return decided
+
     keys = jax.random.split(jax.random.key(3), len(asked))
-    try:
-        actions = np.asarray(jax.jit(jax.vmap(policy))(keys, asked))
-    except Exception as error:  # as above
-        return [f"{name} cannot decide: {type(error).__name__}: {error}"]
-    if actions.ndim != 1 or not np.issubdtype(actions.dtype, np.integer):
-        return [f"{name} gives {actions.dtype}{list(actions.shape[1:])}, not one whole number"]
     n = harness.n_actions
-    beyond = sorted({int(action) for action in actions if not 0 <= action < n})
-    return (
-        [f"{name} chooses action {beyond[0]}; there are {n}, from 0 to {n - 1}"] if beyond else []
-    )
+    # One program for all of them; what a policy raises, it raises while it is traced.
+    for name, actions in jax.device_get(jax.jit(ask)(keys, asked)).items():
+        if actions.ndim != 1 or not np.issubdtype(actions.dtype, np.integer):
+            given = f"{actions.dtype}{list(actions.shape[1:])}"
+            problems.append(f"{name} gives {given}, not one whole number")
+        elif beyond := sorted({int(one) for one in actions if not 0 <= one < n}):
+            told = f"{name} chooses action {beyond[0]}; there are {n}, from 0 to {n - 1}"
+            problems.append(told)
+    return problems
 
 
 def check_values(observations: np.ndarray, moved: Transition) -> list[str]:
@@ -258,7 +260,7 @@ def check_keys(domain: Domain, params: Any) -> list[str]:
     """Whether a random key is used twice."""
     try:
         with jax.debug_key_reuse(True):
-            jax.jit(lambda: _first_step(domain, params))()
+            jax.jit(lambda: _first_step(domain, params)).eval_shape()
     except jax.errors.KeyReuseError as error:
         return [f"a random key is used twice: {str(error).splitlines()[0]}"]
     return []
@@ -273,9 +275,9 @@ def check_tracing(domain: Domain) -> list[str]:
         n_traces += 1
         return domain.play.initial_state(jax.random.key(0), given)
 
-    compiled: Callable[[Any], Any] = jax.jit(step)
+    compiled = jax.jit(step)
     for _ in range(2):
-        compiled(domain.play.example())
+        compiled.eval_shape(domain.play.example())
     return [] if n_traces == 1 else [f"the same shapes are traced {n_traces} times"]
 
 
