@@ -18,7 +18,7 @@ run: $(VENV)/.core ## Build a small city, learn two domains, audit them, write r
 	@echo "More: source $(BIN)/activate, then parity311 --help" >&2
 
 test: $(VENV)/.dev lint ## Check style, types and layers, then run every test
-	@$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
+	@$(BIN)/pytest -n 2 $(ARGS)
 
 lint: $(VENV)/.dev ## Check style, types and the direction of imports
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/pyright && $(BIN)/lint-imports

@@ -68,9 +68,9 @@ def test_adapter_and_pure_step_give_the_same_trajectory(slug: str) -> None:
     seen, _ = environment.reset(seed=5)
     # The adapter's own random stream, walked by hand.
     key_reset, key_steps = split_episode(jax.random.key(5))
-    running, observation = harness.reset(key_reset, setting.params, setting.equity)
+    reset, step = jax.jit(harness.reset), jax.jit(harness.step)
+    running, observation = reset(key_reset, setting.params, setting.equity)
     np.testing.assert_allclose(seen, observation, rtol=1e-5, atol=1e-5)
-    step = jax.jit(harness.step)
     actions = np.random.default_rng(1).integers(harness.n_actions, size=20)
     for number, action in enumerate(actions):
         key_step = jax.random.fold_in(key_steps, number)
