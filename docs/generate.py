@@ -116,7 +116,7 @@ def command_paths() -> list[tuple[str, ...]]:
 
 def domain_cards() -> str:
     """One card a domain, from its own file."""
-    from parity311.lifecycle.printing import domain_cards as cards
+    from parity311.cli.printing import domain_cards as cards
 
     parts = []
     for card in cards():
@@ -179,7 +179,7 @@ def fill(text: str) -> str:
 
 def make_results() -> None:
     """Run the small preset and keep what it printed."""
-    from parity311.runs.store import open_run
+    from parity311.report.store import open_run
 
     printed = run_command("run", "--preset", "small")
     (RESULTS / "run-small.txt").write_text(printed + "\n")

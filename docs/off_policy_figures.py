@@ -129,7 +129,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _keep(kept: dict[str, Any]) -> None:
-    from parity311.runs.strict_json import to_json
+    from parity311.storage.strict_json import to_json
 
     KEPT.write_text(to_json(kept))
 

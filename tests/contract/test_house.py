@@ -20,7 +20,7 @@ def modules(tmp_path: Path) -> dict[str, house.Module]:
     """A crooked house: a cycle through a lazy import, two classes of one name, an idle function."""
     texts = {
         "records/cases.py": "class Case: ...\n\ndef read_cases():\n    return Case()\n",
-        "audit/page.py": """
+        "report/audit_page.py": """
 from parity311.records.cases import read_cases
 
 class Case: ...
@@ -50,7 +50,7 @@ def test_a_cycle_through_a_lazy_import_is_seen(modules: dict[str, house.Module])
 
 
 def test_one_name_for_two_things_is_seen(modules: dict[str, house.Module]) -> None:
-    places = ["parity311.audit.page", "parity311.records.cases"]
+    places = ["parity311.report.audit_page", "parity311.records.cases"]
     assert house.classes_used_twice(modules) == {"Case": places}
 
 

@@ -58,7 +58,7 @@ domain = get_domain("graffiti")
 environment = gymnasium.make("parity311/Graffiti-v0")
 environment.reset(seed=0)
 environment.step(1)
-from parity311.lifecycle.printing import domain_cards
+from parity311.cli.printing import domain_cards
 print(json.dumps({
     "domains": sorted(all_domains()),
     "processes": [one.process.slug for one in all_domains().values()],
@@ -112,7 +112,7 @@ import json
 from pathlib import Path
 from parity311.city.build import build_city
 from parity311.domains import get_domain
-from parity311.lifecycle import whole_way
+from parity311.pipelines import whole_way
 from parity311.records.store import open_records
 root = Path({str(tmp_path)!r})
 whole_way.SCENARIOS = whole_way.SCENARIOS[:1]

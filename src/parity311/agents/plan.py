@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 
 from parity311.agents.base import Agent
+from parity311.engines.stream.optimum import TablePolicy
 from parity311.errors import TrainingError
-from parity311.mdp.value_iteration import TablePolicy
 
 
 @dataclass(frozen=True)

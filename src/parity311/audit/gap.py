@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from parity311.errors import InputError
-from parity311.runs.formats import format_value
+from parity311.number_text import format_value
 
 TAU = 0.05
 """Largest gap that passes (the paper's recommendation)."""

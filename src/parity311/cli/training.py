@@ -9,14 +9,18 @@ import typer
 
 from parity311.cli.options import (
     ActionSet,
+    Json,
     ObservationSet,
     PolicyFolder,
     ReportingEstimator,
+    Steps,
     Until,
+    longer_than_nothing,
     print_json,
+    within,
 )
 from parity311.errors import InputError
-from parity311.options import MOST_AGENTS, Json, Steps, longer_than_nothing, within
+from parity311.limits import MOST_AGENTS
 
 
 def train_command(

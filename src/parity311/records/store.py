@@ -240,6 +240,11 @@ class Records:
             )
 
     @property
+    def is_real(self) -> bool:
+        """Whether records were imported, so that there is no truth beside them."""
+        return self.manifest.get("kind") == "import"
+
+    @property
     def window(self) -> tuple[date, date]:
         """First day, and the day after the last, that the records cover."""
         return (

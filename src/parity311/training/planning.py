@@ -9,10 +9,10 @@ import jax
 import numpy as np
 
 from parity311.agents.plan import make_plan, policy_arrays
+from parity311.engines.stream.optimum import TablePolicy
 from parity311.errors import TrainingError
 from parity311.mdp.contract import EQUITY, N_STRATA
 from parity311.mdp.harness import Harness
-from parity311.mdp.value_iteration import TablePolicy
 from parity311.training.loop import Trained, check_preferences
 
 

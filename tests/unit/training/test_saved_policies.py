@@ -20,11 +20,11 @@ from parity311.agents import AGENTS, agent_config, explain_settings, make_agent
 from parity311.agents.forward import hash_factors, score_actions_numpy
 from parity311.agents.tables import row_of
 from parity311.domains import boiler, get_domain
+from parity311.engines.stream.optimum import TablePolicy
+from parity311.engines.table.rules import case_observations
 from parity311.errors import TrainingError
 from parity311.mdp.contract import Action
 from parity311.mdp.harness import Harness
-from parity311.mdp.rules import case_observations
-from parity311.mdp.value_iteration import TablePolicy
 from parity311.training.loop import Trained, train_agents
 from parity311.training.offline import train_offline
 from parity311.training.planning import plan

@@ -1,0 +1,240 @@
+"""`parity311 reporting`: parse, call, print. Nothing heavy is imported before a command runs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from parity311.cli.options import Json, Runs, Seed, within
+
+app = typer.Typer(
+    help="From complaints to estimated incidents, with intervals.", no_args_is_help=True
+)
+
+Records = Annotated[Path | None, typer.Option(help="Folder of records (a city or an import).")]
+OwnCsv = Annotated[
+    Path | None,
+    typer.Option(
+        "--csv", help="Your own reports: incident_id, reported_at, area, … (see docs/how-to)."
+    ),
+]
+OwnAreas = Annotated[
+    Path | None,
+    typer.Option("--areas", help="With --csv: the areas, one row each, with their covariates."),
+]
+Inspections = Annotated[
+    Path | None,
+    typer.Option(help="CSV of random inspections: area, n_found, n_reported. Narrows lifetimes."),
+]
+Domain = Annotated[str, typer.Option(help="Domain of the records.")]
+LifetimeText = Annotated[
+    str, typer.Option("--lifetime", help="estimated, exponential:DAYS or fixed:DAYS.")
+]
+StrataKind = Annotated[str, typer.Option(help="income5, income2, race or majority.")]
+Window = Annotated[str, typer.Option(help="Length of a window, e.g. 28d or 4w.")]
+Day = datetime | None
+From = Annotated[Day, typer.Option("--from", formats=["%Y-%m-%d"], help="First day.")]
+To = Annotated[Day, typer.Option("--to", formats=["%Y-%m-%d"], help="Day after the last.")]
+Draws = Annotated[
+    int,
+    typer.Option("--draws", help="Joint draws behind every interval.", callback=within(2, 100_000)),
+]
+
+
+@app.command("estimate")
+def estimate_command(
+    records: Records = None,
+    csv: OwnCsv = None,
+    areas: OwnAreas = None,
+    inspections: Inspections = None,
+    domain: Domain = "heat",
+    estimator: Annotated[str, typer.Option(help="Which estimator to use.")] = "exposure_rate",
+    lifetime: LifetimeText = "estimated",
+    window: Window = "28d",
+    strata: StrataKind = "income5",
+    date_from: From = None,
+    date_to: To = None,
+    draws: Draws = 200,
+    seed: Seed = 0,
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Estimate incidents per tract, window and stratum, with intervals and pictures."""
+    from parity311.pipelines.reporting import run_estimate
+
+    source = (records, csv, areas, domain)
+    dates, sampling = (date_from, date_to), (draws, seed)
+    config = _config(source, estimator, lifetime, window, strata, dates, sampling, inspections)
+    result = run_estimate(config, runs)
+    if as_json:
+        _print_json(result)
+        return
+    from parity311.cli.reporting_text import print_estimate
+
+    print_estimate(result)
+
+
+@app.command("compare")
+def compare_command(
+    records: Records = None,
+    csv: OwnCsv = None,
+    areas: OwnAreas = None,
+    domain: Domain = "heat",
+    lifetime: LifetimeText = "estimated",
+    window: Window = "28d",
+    strata: StrataKind = "income5",
+    date_from: From = None,
+    date_to: To = None,
+    draws: Draws = 200,
+    seed: Seed = 0,
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Run every estimator on the same reports and say how far apart they are."""
+    from parity311.pipelines.reporting import run_compare
+
+    source = (records, csv, areas, domain)
+    dates, sampling = (date_from, date_to), (draws, seed)
+    config = _config(source, "raw", lifetime, window, strata, dates, sampling)
+    result = run_compare(config, runs)
+    if as_json:
+        _print_json(result)
+        return
+    from parity311.cli.reporting_text import print_comparison
+
+    print_comparison(result)
+
+
+@app.command("regress")
+def regress_command(
+    records: Records = None,
+    csv: OwnCsv = None,
+    areas: OwnAreas = None,
+    domain: Domain = "heat",
+    model: Annotated[str, typer.Option(help="poisson or zero_inflated.")] = "poisson",
+    covariates: Annotated[
+        str, typer.Option(help="Comma-separated; with --csv all of its numbers if empty.")
+    ] = "",
+    area_effects: Annotated[
+        bool, typer.Option(help="An effect for every area, where they are few.")
+    ] = False,
+    date_from: From = None,
+    date_to: To = None,
+    as_json: Json = False,
+) -> None:
+    """Fit a plain published regression of further reports: coefficients, errors, likelihood."""
+    from parity311.pipelines.reporting import run_regression
+
+    source = (records, csv, areas, domain)
+    dates = (date_from, date_to)
+    config = _config(source, "raw", "estimated", "28d", "income5", dates, (2, 0))
+    names = tuple(name.strip() for name in covariates.split(",") if name.strip())
+    result = run_regression(config, model, names, area_effects)
+    if as_json:
+        _print_json(result)
+        return
+    from parity311.cli.reporting_text import print_regression
+
+    print_regression(result)
+
+
+@app.command("validate")
+def validate_command(
+    city: Annotated[Path, typer.Option(help="Folder of a synthetic city.")],
+    domain: Domain = "heat",
+    scenarios: Annotated[
+        bool, typer.Option(help="Also score the default under changed assumptions.")
+    ] = True,
+    seed: Seed = 0,
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Score every estimator against the truth of a synthetic city."""
+    from parity311.pipelines.reporting import run_validate
+
+    result = run_validate(city, domain, runs, scenarios=scenarios, seed=seed)
+    if as_json:
+        _print_json(result)
+        return
+    from parity311.cli.reporting_text import print_validation
+
+    print_validation(result)
+
+
+@app.command("spatial")
+def spatial_command(
+    tracts: Annotated[
+        Path, typer.Option(help="CSV of areas: node, GEOID, T_train, T_test, population, …")
+    ],
+    edges: Annotated[Path, typer.Option(help="CSV of neighbours: node_a, node_b.")],
+    seed: Seed = 0,
+    chains: Annotated[int, typer.Option(help="Chains of the sampler.", callback=within(2, 64))] = 4,
+    warm: Annotated[
+        int, typer.Option(help="Draws to tune each chain with.", callback=within(50, 100_000))
+    ] = 500,
+    draws: Annotated[
+        int, typer.Option(help="Draws of each chain that are kept.", callback=within(50, 100_000))
+    ] = 500,
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Binary reports of one event on the neighbour graph: where it happened, who reports."""
+    from parity311.pipelines.spatial import SpatialConfig, run_spatial
+
+    config = SpatialConfig(tracts, edges, seed, n_chains=chains, n_warm=warm, n_draws=draws)
+    result = run_spatial(config, runs)
+    if as_json:
+        _print_json(result)
+        return
+    from parity311.cli.reporting_text import print_spatial
+
+    print_spatial(result)
+
+
+def _config(
+    source: tuple[Path | None, Path | None, Path | None, str],
+    estimator: str,
+    lifetime: str,
+    window: str,
+    strata: str,
+    dates: tuple[datetime | None, datetime | None],
+    sampling: tuple[int, int],
+    inspections: Path | None = None,
+) -> Any:
+    """Resolve the options of `estimate` and `compare`."""
+    from parity311.errors import unknown_name
+    from parity311.pipelines.reporting import EstimateConfig, parse_window
+    from parity311.reporting.estimate import ALL_ESTIMATORS
+    from parity311.reporting.strata import STRATA
+
+    if estimator not in ALL_ESTIMATORS:
+        raise unknown_name("estimator", estimator, ALL_ESTIMATORS)
+    if strata not in STRATA:
+        raise unknown_name("strata", strata, STRATA)
+    records, csv, areas, domain = source
+    date_from, date_to = (day.date() if day else None for day in dates)
+    draws, seed = sampling
+    return EstimateConfig(
+        records=records,
+        csv=csv,
+        areas=areas,
+        inspections=inspections,
+        domain=domain,
+        estimator=estimator,
+        lifetime=lifetime,
+        window_days=parse_window(window),
+        strata=strata,
+        date_from=date_from,
+        date_to=date_to,
+        n_draws=draws,
+        seed=seed,
+    )
+
+
+def _print_json(value: Any) -> None:
+    from parity311.storage.strict_json import to_json
+
+    typer.echo(to_json(value), nl=False)
