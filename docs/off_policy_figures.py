@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from parity311.evaluation.off_policy.settings import SETTINGS, SUPPORTED
 from parity311.evaluation.off_policy.validate import (
     DESIGN_BASED,
+    SETTINGS,
+    SUPPORTED,
     choose_settings,
     share_interval,
     true_params_of,

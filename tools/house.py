@@ -22,11 +22,11 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 """Folders outside the package whose imports count as use by tests or docs."""
 
 LIMITS = {
-    "lines": 68_600,
-    "single importers": 125,
+    "lines": 68_400,
+    "single importers": 90,
     "class names used twice": 23,
     "public names nobody imports": 30,
-    "cycles": 3,
+    "cycles": 0,
 }
 """What we hold ourselves to; lowered whenever the house gets smaller, never raised in passing."""
 
@@ -118,6 +118,8 @@ def resolve(modules: dict[str, Module]) -> None:
                     module.imports[inner] |= set()
                     if target in module.lazy:
                         module.lazy.add(inner)
+                    if not module.imports[target]:
+                        del module.imports[target]
 
 
 def importers(modules: dict[str, Module]) -> dict[str, set[str]]:
@@ -133,12 +135,13 @@ def importers(modules: dict[str, Module]) -> dict[str, set[str]]:
 def single_importers(modules: dict[str, Module]) -> list[str]:
     """Modules that one other module alone imports: candidates to live in it.
 
-    A package's `__init__` and the files of one domain are read as one room, so imports within a
-    domain's folder do not count.
+    The files of one domain are read as one room, so imports within a domain's folder do not count;
+    nor do packages, which cannot live in a module.
     """
     found = []
     for name, users in importers(modules).items():
-        if len(users) == 1 and not is_room(name, next(iter(users))):
+        is_package = any(other.startswith(f"{name}.") for other in modules)
+        if len(users) == 1 and not is_package and not is_room(name, next(iter(users))):
             found.append(name)
     return found
 

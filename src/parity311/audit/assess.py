@@ -1,4 +1,7 @@
-"""The audit of one domain, and of several: measure, disaggregate, compare, judge."""
+"""The audit of one domain, and of several: measure, disaggregate, compare, judge.
+
+Many tests at once: Holm for the primary contrasts, Benjamini and Hochberg for the rest.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from parity311.audit.cells import AuditInputs, Cells
 from parity311.audit.compare import Comparison, compare_strata
 from parity311.audit.gap import INSUFFICIENT, Gap, Ratio
 from parity311.audit.joins import JoinCoverage, join_coverage
-from parity311.audit.multiplicity import benjamini_hochberg, holm
 from parity311.audit.rates import (
     RateDraws,
     StratumRate,
@@ -37,6 +40,43 @@ from parity311.audit.trend import (
     tract_trend,
 )
 from parity311.records.schema import SEVERITIES
+
+
+def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Adjusted p-values that control the chance of any false alarm (Holm 1979); NaN stays NaN."""
+    values = np.asarray(p_values, dtype=float)
+    adjusted = np.full(len(values), np.nan)
+    known = np.flatnonzero(np.isfinite(values))
+    order = known[np.argsort(values[known])]
+    factors = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * factors), 1.0)
+    return adjusted
+
+
+def benjamini_hochberg(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Adjusted p-values that control the share of false alarms (1995); NaN stays NaN."""
+    values = np.asarray(p_values, dtype=float)
+    adjusted = np.full(len(values), np.nan)
+    known = np.isfinite(values)
+    if known.any():
+        adjusted[known] = stats.false_discovery_control(values[known])
+    return adjusted
+
+
+def e_benjamini_hochberg(e_values: Sequence[float] | np.ndarray, level: float) -> np.ndarray:
+    """Which of many e-values reject at this false discovery level (Wang and Ramdas 2022).
+
+    Holds under any dependence and at any stopping time, so it joins monitors of several domains.
+    """
+    values = np.asarray(e_values, dtype=float)
+    order = np.argsort(-values)
+    ranks = np.arange(1, len(values) + 1)
+    passes = values[order] * ranks * level >= len(values)
+    rejected = np.zeros(len(values), bool)
+    if passes.any():
+        rejected[order[: np.flatnonzero(passes).max() + 1]] = True
+    return rejected
+
 
 GIVEN_SEVERITY = "cases, given severity"
 """Name of the denominator of rates standardised to one mix of severity codes."""

@@ -57,7 +57,7 @@ def bench_quality_command(
     from parity311.training.train_run import keep_to_one_thread
 
     keep_to_one_thread()
-    from parity311.studies.quality.study import bench_quality
+    from parity311.studies.quality.report import bench_quality
 
     found = bench_quality(
         folder,
@@ -73,7 +73,7 @@ def bench_quality_command(
     if as_json or prepare:
         print_json(found)
     else:
-        from parity311.studies.quality.study import verdict_lines
+        from parity311.studies.quality.report import verdict_lines
 
         typer.echo("\n".join(verdict_lines(found)))
 

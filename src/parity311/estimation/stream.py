@@ -24,7 +24,6 @@ from parity311.engines.stream.worth import capacity_shares, check_params, kind_s
 from parity311.errors import EstimationError
 from parity311.estimation import casebook
 from parity311.estimation.kind_chances import chance_from_looks
-from parity311.estimation.lifetimes import believe_lifetime
 from parity311.estimation.stream_book import (
     FEWEST_TESTED,
     Book,
@@ -33,7 +32,7 @@ from parity311.estimation.stream_book import (
     read_book,
     season_of,
 )
-from parity311.estimation.visit_sequences import read_sequences
+from parity311.estimation.visit_sequences import believe_lifetime, read_sequences
 from parity311.mdp.contract import N_STRATA
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
 from parity311.records.sql import connect

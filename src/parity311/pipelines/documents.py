@@ -19,7 +19,7 @@ from parity311.explain.policy import Tell, explain_policies
 from parity311.pipelines.audit import repeat_data
 from parity311.pipelines.explain import explanation_to_plain
 from parity311.report.audit_inputs import load_inputs
-from parity311.report.document_facts import collect_facts
+from parity311.report.document_facts import collect_facts, impact_rows
 from parity311.report.document_fields import (
     DOCUMENTS,
     HUMAN_FIELDS,
@@ -29,7 +29,6 @@ from parity311.report.document_fields import (
 )
 from parity311.report.explain_inputs import load_policies
 from parity311.report.folder import Run
-from parity311.report.impact_table import impact_rows
 from parity311.report.sections import Column, Report, Section, TableView
 from parity311.report.store import start_run
 from parity311.report.tables import as_cell

@@ -37,7 +37,7 @@ from parity311.estimation.world import (
     setting_of,
 )
 from parity311.evaluation.compare import compare_policies
-from parity311.evaluation.gap_ranges import gap_ranges
+from parity311.evaluation.comparison_statistics import gap_ranges
 from parity311.evaluation.rollout import Contender, Episodes
 from parity311.explain.inputs import ExplainInputs
 from parity311.explain.policy import find_top_proxy

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from parity311.adapters.packing import LARGEST_PACKED, form_of, pack, unpack
+from parity311.adapters.environment import LARGEST_PACKED, form_of, pack, unpack
 from parity311.bench.environments import CACHED_BYTES, MOST_SIDE_BY_SIDE, fitting_episodes
 
 TREE = {

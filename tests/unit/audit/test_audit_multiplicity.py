@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from parity311.audit.multiplicity import benjamini_hochberg, e_benjamini_hochberg, holm
+from parity311.audit.assess import benjamini_hochberg, e_benjamini_hochberg, holm
 
 
 def test_holm_by_hand() -> None:

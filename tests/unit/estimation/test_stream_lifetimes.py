@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from parity311.estimation.lifetimes import GRID_DAYS, believe_lifetime
 from parity311.estimation.visit_sequences import (
     FOUND,
+    GRID_DAYS,
     NOTHING,
     SHUT,
     SHUT_THEN_FOUND,
     Sequences,
     _indicators,
     _penalised,
+    believe_lifetime,
     profile_likelihood,
 )
 

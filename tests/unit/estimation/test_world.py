@@ -23,7 +23,7 @@ from parity311.estimation.world import (
     setting_of,
     split_date,
 )
-from parity311.evaluation.gap_ranges import gap_ranges
+from parity311.evaluation.comparison_statistics import gap_ranges
 from parity311.pipelines.run import WholeWayConfig, run_whole_way
 from parity311.records.store import MANIFEST, Records, open_records
 from parity311.report import findings

@@ -13,11 +13,12 @@ from parity311.explain.estimators import (
     compare_explainers,
     expected_gradients,
     explain,
+    fit_tree,
     kernel_shapley,
     permutation_shapley,
+    tree_shapley,
 )
 from parity311.explain.exact import exact_shapley
-from parity311.explain.trees import fit_tree, tree_shapley
 
 NETWORK = make_network(0)
 ROWS, BACKGROUND = make_rows(1, 20), make_rows(2, 30)

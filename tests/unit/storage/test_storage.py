@@ -211,7 +211,7 @@ def test_a_folder_of_our_own_is_gone_on_with(tmp_path: Path) -> None:
 
 SPILL = """
 import os, signal, sys
-from parity311.storage.scratch import scratch_folder
+from parity311.storage.folders import scratch_folder
 (scratch_folder() / "spill").mkdir()
 print(scratch_folder(), flush=True)
 if sys.argv[1] == "dies":

@@ -9,8 +9,8 @@ import numpy as np
 from parity311.audit.assess import PRIMARY_TEST
 from parity311.domains import all_domains
 from parity311.evaluation.comparison_statistics import Resamples, make_resamples
-from parity311.studies.reproduction.attributions import Weights
 from parity311.studies.reproduction.boiler_table import N_BLOCKS, Confusion
+from parity311.studies.reproduction.evidence import Weights
 from parity311.studies.reproduction.jobs import Job, make_jobs
 from parity311.studies.reproduction.scoring import COUNTS, Scored, counting_domain
 

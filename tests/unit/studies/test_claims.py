@@ -9,23 +9,23 @@ import pytest
 
 from parity311.evaluation.metrics import Figure
 from parity311.studies.reproduction import published as paper
-from parity311.studies.reproduction.claims import (
-    Claim,
-    Finding,
-    all_claims,
-    check_keys,
-    count_once,
-    judge,
-    percent,
-)
-from parity311.studies.reproduction.claims_arithmetic import (
+from parity311.studies.reproduction.claims import all_claims
+from parity311.studies.reproduction.claims.arithmetic import (
     CLAIMS,
     agrees,
     reports_per_incident,
     split_error,
 )
-from parity311.studies.reproduction.claims_elevator import fit_reward
-from parity311.studies.reproduction.claims_equity import (
+from parity311.studies.reproduction.claims.claim import (
+    Claim,
+    Finding,
+    check_keys,
+    count_once,
+    judge,
+    percent,
+)
+from parity311.studies.reproduction.claims.elevator import fit_reward
+from parity311.studies.reproduction.claims.equity import (
     EQUAL_TREND,
     decide_dominated,
     decide_gradient,

@@ -12,13 +12,14 @@ from tests.unit.studies.made_up import MadeUpEvidence
 
 from parity311.report.store import start_run
 from parity311.studies.reproduction import published as paper
-from parity311.studies.reproduction.attributions import Weights
-from parity311.studies.reproduction.claims import all_claims, judge, judge_all
-from parity311.studies.reproduction.claims_attribution import BOARD, board_of
-from parity311.studies.reproduction.claims_elevator import COLUMNS, POLICIES, rows_below, same_order
-from parity311.studies.reproduction.claims_learning import champion_of
+from parity311.studies.reproduction.claims import all_claims
+from parity311.studies.reproduction.claims.attribution import BOARD, board_of
+from parity311.studies.reproduction.claims.claim import judge, judge_all
+from parity311.studies.reproduction.claims.elevator import COLUMNS, POLICIES, rows_below, same_order
+from parity311.studies.reproduction.claims.learning import champion_of
+from parity311.studies.reproduction.evidence import Weights
 from parity311.studies.reproduction.page import write_page
-from parity311.studies.reproduction.programme import describe_jobs
+from parity311.studies.reproduction.report_stage import describe_jobs
 from parity311.studies.reproduction.verdicts import FAILS, FOLLOWS, HOLDS, UNTESTED, VERDICTS
 
 

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from parity311.studies.parity import long_run, price_floor
+from parity311.studies.parity import long_run
+from parity311.studies.parity import study as price_floor
 from parity311.studies.parity.band_prices import lack_of
 from parity311.studies.parity.long_run import Years
-from parity311.studies.parity.price_floor import floor_at, hull_corners
+from parity311.studies.parity.study import floor_at, hull_corners
 
 NEED = 400
 

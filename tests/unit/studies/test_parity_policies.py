@@ -18,7 +18,6 @@ from parity311.evaluation.rollout import Contender, evaluate, evaluate_each
 from parity311.mdp.harness import Harness
 from parity311.studies.parity import world as parity_world
 from parity311.studies.parity.band_prices import Entry, Span, counted_coverage, settle_band
-from parity311.studies.parity.canvass import mix_canvass
 from parity311.studies.parity.long_run import Years, gap_of
 from parity311.studies.parity.policies import (
     DUAL,
@@ -34,6 +33,7 @@ from parity311.studies.parity.policies import (
     entry_in_estimate,
     go_online,
     hear_usual_reports,
+    mix_canvass,
     promise_from_afar,
     promise_of,
     spans_of,

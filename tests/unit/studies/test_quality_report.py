@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 from parity311.errors import InputError
 from parity311.studies.quality import jobs as quality_jobs
-from parity311.studies.quality import study as quality_bench
+from parity311.studies.quality import report as quality_bench
 from parity311.studies.quality.measure import BELIEVED, CEILING
 from parity311.studies.quality.report import report
 from parity311.studies.quality.settings import BARS, SETTINGS, VARIANTS

@@ -24,7 +24,8 @@ from parity311.studies.reproduction.boiler_table import (
     count_confusion,
     figures,
 )
-from parity311.studies.reproduction.claims import all_claims, judge
+from parity311.studies.reproduction.claims import all_claims
+from parity311.studies.reproduction.claims.claim import judge
 from parity311.studies.reproduction.evidence import Evidence
 from parity311.studies.reproduction.jobs import Job, make_jobs, read_plan, write_plan
 from parity311.studies.reproduction.page import INTRODUCTION
@@ -38,9 +39,9 @@ from parity311.studies.reproduction.prepare import (
     read_untested,
     windows_of,
 )
-from parity311.studies.reproduction.programme import describe_job
 from parity311.studies.reproduction.protocols import EQUITY_DOMAINS, SCENARIOS, is_apart, parts_of
 from parity311.studies.reproduction.published import DOMAINS_IN_APPENDIX, DQN_SETTINGS
+from parity311.studies.reproduction.report_stage import describe_job
 from parity311.studies.reproduction.reproduce import ReproduceConfig
 from parity311.studies.reproduction.train_stage import PARAMS, TRAINED, is_trained, run_stage
 from parity311.studies.reproduction.trained_files import read_trained

@@ -10,8 +10,7 @@ from parity311.report.pictures.curves import line_chart
 from parity311.report.pictures.data import Cell, Estimate, Line, Panel, Point, Reference, Series
 from parity311.report.pictures.points import scatter_plot
 from parity311.report.pictures.profiles import profile_grid
-from parity311.report.pictures.ranks import ranked_plot
-from parity311.report.pictures.rows import bar_chart, interval_plot
+from parity311.report.pictures.rows import bar_chart, interval_plot, ranked_plot
 from parity311.report.pictures.tract_map import tract_map
 
 __all__ = [

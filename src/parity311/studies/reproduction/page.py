@@ -18,8 +18,8 @@ from parity311.report.pictures import (
 from parity311.report.sections import Column, KeyFigure, Picture, Report, Section, TableView
 from parity311.report.store import RunWriter
 from parity311.studies.reproduction import published as paper
-from parity311.studies.reproduction.claims_boiler import grid_detection
-from parity311.studies.reproduction.claims_elevator import POLICIES
+from parity311.studies.reproduction.claims.boiler import grid_detection
+from parity311.studies.reproduction.claims.elevator import POLICIES
 from parity311.studies.reproduction.evidence import Evidence
 from parity311.studies.reproduction.verdicts import (
     CONTRADICTS,

@@ -10,7 +10,7 @@ import numpy as np
 from parity311.evaluation.comparison_statistics import compare_runs, mean_samples, ratio_samples
 from parity311.studies.reproduction import published as paper
 from parity311.studies.reproduction import samples
-from parity311.studies.reproduction.claims import Claim, Finding, percent, plain
+from parity311.studies.reproduction.claims.claim import Claim, Finding, percent, plain
 from parity311.studies.reproduction.samples import TODAY
 from parity311.studies.reproduction.verdicts import (
     FAILS,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 AREA = "Learning against today's rule"
 LEADS = {"heat": ("reinforce", "dqn"), "drainage": ("reinforce", "dqn")}
 """Who leads, and whom: of other domains the paper says that DQN is steadier, or gives a table
-which `claims_boiler` and `claims_elevator` judge."""
+which the areas boiler and elevator judge."""
 STEADY = ("elevator", "complaint_triage", "ert")
 CHAMPIONS = {"heat": "reinforce_20_episodes", "drainage": "reinforce"}
 """Agents the paper puts forward, as it trains them where it says how; elsewhere DQN, which its

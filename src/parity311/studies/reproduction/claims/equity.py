@@ -11,7 +11,7 @@ from parity311.evaluation.comparison_statistics import mean_samples
 from parity311.evaluation.metrics import price_note
 from parity311.studies.reproduction import published as paper
 from parity311.studies.reproduction import samples
-from parity311.studies.reproduction.claims import Claim, Finding, percent
+from parity311.studies.reproduction.claims.claim import Claim, Finding, percent
 from parity311.studies.reproduction.jobs import EQUITY_WEIGHT
 from parity311.studies.reproduction.protocols import EQUITY_DOMAINS, RESIDENTIAL
 from parity311.studies.reproduction.samples import TODAY

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parity311.studies.reproduction.claims import Claim, Finding
+from parity311.studies.reproduction.claims.claim import Claim, Finding
 from parity311.studies.reproduction.verdicts import Measured, untested
 
 if TYPE_CHECKING:

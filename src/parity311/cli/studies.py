@@ -1,14 +1,17 @@
-"""`parity311 parity DOMAIN --city CITY`: parse, call, print."""
+"""`parity311 reproduce` and `parity311 parity`: parse, call, print; nothing heavy comes before."""
 
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
-from parity311.cli.options import Json, within
+from parity311.cli.options import Cities, Json, Runs, Seconds, Workers, seed_option, within
 from parity311.limits import MOST_STEPS
 
 
@@ -76,3 +79,65 @@ def _print(value: Any, as_json: bool, text: str) -> None:
     from parity311.storage.strict_json import to_json
 
     typer.echo(to_json(value), nl=False)
+
+
+def print_result(result: dict[str, Any]) -> None:
+    """Print what a stage found: claims with verdicts, or how far the work is."""
+    if "claims" not in result:
+        for name, value in result.items():
+            print(f"{name}: {value}")
+        return
+    table = Table("claim", "published", "ours", "verdict", title="The paper's claims, beside ours")
+    for claim in result["claims"]:
+        table.add_row(claim["claim"], claim["published"], claim["ours"], claim["verdict"])
+    Console().print(table)
+    counted = Counter(claim["verdict"] for claim in result["claims"])
+    print(", ".join(f"{count} {verdict}" for verdict, count in counted.most_common()))
+    print(f"report: {result['report']}")
+
+
+def reproduce_command(
+    domains: Annotated[
+        str, typer.Option(help="Domains, comma-separated; all twelve if empty.")
+    ] = "",
+    preset: Annotated[
+        str, typer.Option(help="small (200 tracts) or nyc (2,325 tracts, the paper's volumes).")
+    ] = "small",
+    seed: Annotated[int, seed_option("Of the cities and the agents.")] = 841,
+    stage: Annotated[str, typer.Option(help="prepare, train or report; all three if empty.")] = "",
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder the stages share; runs/reproduction-PRESET-SEED if not given.",
+            file_okay=False,
+        ),
+    ] = None,
+    cities: Cities = Path("cities"),
+    runs: Runs = Path("runs"),
+    slice_s: Seconds = float("inf"),
+    workers: Workers = 0,
+    as_json: Json = False,
+) -> None:
+    """Test the paper's claims, domain by domain, and set every published figure beside ours."""
+    from parity311.pipelines.progress import progress_bars
+    from parity311.storage.strict_json import to_json
+    from parity311.studies.reproduction.reproduce import STAGES, ReproduceConfig, run_stages
+
+    names = tuple(name.strip() for name in domains.split(",") if name.strip())
+    config = ReproduceConfig(preset, seed, names)
+    with progress_bars() as progress:
+        result = run_stages(
+            config,
+            stages=(stage,) if stage else STAGES,
+            folder=folder or runs / f"reproduction-{preset}-{seed}",
+            cities=cities,
+            runs=runs,
+            slice_s=slice_s,
+            n_workers=workers,
+            progress=progress,
+        )
+    if as_json:
+        typer.echo(to_json(result), nl=False)
+        return
+
+    print_result(result)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parity311.evaluation.comparison_statistics import compare_runs, make_resamples
-from parity311.studies.reproduction.claims import Claim, Finding, plain
+from parity311.studies.reproduction.claims.claim import Claim, Finding, plain
 from parity311.studies.reproduction.verdicts import Measured, decide_count, decide_sign, untested
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import numpy as np
 from parity311.domains.elevator import UNITS
 from parity311.evaluation.comparison_statistics import mean_samples, ratio_samples
 from parity311.studies.reproduction import published as paper
-from parity311.studies.reproduction.claims import Claim, Finding, percent
+from parity311.studies.reproduction.claims.claim import Claim, Finding, percent
 from parity311.studies.reproduction.verdicts import (
     Decision,
     Measured,

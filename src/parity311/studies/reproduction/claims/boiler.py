@@ -19,7 +19,7 @@ from parity311.studies.reproduction.boiler_table import (
     detection_by_ratio,
     figures,
 )
-from parity311.studies.reproduction.claims import Claim, Finding, percent
+from parity311.studies.reproduction.claims.claim import Claim, Finding, percent
 from parity311.studies.reproduction.verdicts import (
     FAILS,
     HOLDS,

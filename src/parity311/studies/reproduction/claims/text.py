@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from parity311.studies.reproduction.claims import Claim, Finding
-from parity311.studies.reproduction.claims_arithmetic import AREA
+from parity311.studies.reproduction.claims.arithmetic import AREA
+from parity311.studies.reproduction.claims.claim import Claim, Finding
 from parity311.studies.reproduction.verdicts import CONTRADICTS, Decision, Measured
 
 if TYPE_CHECKING:

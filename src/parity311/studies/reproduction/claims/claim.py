@@ -1,6 +1,6 @@
 """What a claim is: what the paper says, how ours is computed, and the verdict that follows.
 
-Claims are declared in modules by area (`claims_boiler`, `claims_elevator`, …); each brings its own
+Claims are declared in modules by area (`boiler`, `elevator`, …); each brings its own
 test, a function from what was prepared, trained and played to a figure and a verdict.
 """
 
@@ -140,34 +140,6 @@ def percent(figure: Figure, *, signed: bool = False, is_share: bool = False) -> 
         lower, upper = max(lower, 0.0), min(upper, 1.0)
     shown = (f"{100 * x:{sign}.1f}" for x in (figure.value, lower, upper))
     return Measured(figure.value, lower, upper, "{} % ({} to {})".format(*shown))
-
-
-def all_claims() -> tuple[Claim, ...]:
-    """Every claim, in the order of the report."""
-    from parity311.studies.reproduction import (
-        claims_arithmetic,
-        claims_attribution,
-        claims_boiler,
-        claims_elevator,
-        claims_equity,
-        claims_learning,
-        claims_text,
-        claims_untested,
-    )
-
-    modules = (
-        claims_learning,
-        claims_boiler,
-        claims_elevator,
-        claims_equity,
-        claims_attribution,
-        claims_arithmetic,
-        claims_text,
-        claims_untested,
-    )
-    found = [claim for module in modules for claim in module.CLAIMS]
-    check_keys(found)
-    return tuple(found)
 
 
 def check_keys(claims: Sequence[Claim]) -> None:
