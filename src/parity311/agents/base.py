@@ -56,5 +56,8 @@ class Agent(NamedTuple):
     learn: Callable[[jax.Array, Any, Rollout], tuple[Any, dict[str, jax.Array]]] | None = None
     """(keys (agents,), state, logged transitions (1, agents, batch, ...)) -> (state, figures):
     learning from decisions that somebody else took; None where an agent must act to learn"""
+    read_off: Callable[[Any, Any], Any] | None = None
+    """(policy, preference (4,)) -> policy of that preference, for `decide` and `margin`, both
+    without the agent axis; None where an agent serves only the preference it was trained for"""
     config: Any = None
     """the settings it was made with"""

@@ -15,8 +15,18 @@ import jax.numpy as jnp
 
 from parity311.agents import tables
 from parity311.agents.base import Agent, Rollout
+from parity311.agents.entry import AgentEntry
 from parity311.agents.settings import Count, Size
 from parity311.errors import TrainingError
+
+ENTRY = AgentEntry(
+    says="the most frequent logged action",
+    config="BCConfig",
+    maker="make_bc",
+    title="BC",
+    needs_log=True,
+    probes=("log",),
+)
 
 
 @dataclass(frozen=True)
