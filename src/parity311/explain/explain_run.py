@@ -14,9 +14,9 @@ from parity311.audit.audit_run import repeat_data
 from parity311.errors import InputError, unknown_name
 from parity311.explain.estimators import (
     N_PERMUTATIONS,
-    PAPER_EXPLAINERS,
     Agreement,
     compare_explainers,
+    explainer_of_paper,
     permutation_shapley,
 )
 from parity311.explain.exact import Attribution, exact_shapley
@@ -321,7 +321,6 @@ def flag_row(feature: FeatureShare) -> dict[str, Any]:
 
 def explanation_to_plain(one: PolicyExplanation) -> dict[str, Any]:
     """One policy's explanation as nested plain values."""
-    named = PAPER_EXPLAINERS.get(one.inputs.domain, "")
     return {
         "domain": one.inputs.domain,
         "setting": one.inputs.setting,
@@ -333,7 +332,7 @@ def explanation_to_plain(one: PolicyExplanation) -> dict[str, Any]:
         "n_background": len(one.inputs.background),
         "action": one.action,
         "explainer": "exact" if is_exact(one.inputs) else "permutation",
-        "explainer_named_in_the_paper": named,
+        "explainer_named_in_the_paper": explainer_of_paper(one.inputs.domain),
         "importance": list(one.importance),
         "gap": None if one.gap is None else asdict(one.gap),
         "flagged": [flag_row(f) for f in one.gap.features if f.is_flagged] if one.gap else [],
