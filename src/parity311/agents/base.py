@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import jax
 
+from parity311.errors import TrainingError
+
 
 class Rollout(NamedTuple):
     """What the loop collected: (length, agents, environments) and what follows."""
@@ -61,3 +63,11 @@ class Agent(NamedTuple):
     without the agent axis; None where an agent serves only the preference it was trained for"""
     config: Any = None
     """the settings it was made with"""
+
+
+def refuse_to_act(*arguments: Any) -> Any:
+    """Say that an agent learns from a log and never acts while it learns."""
+    del arguments
+    raise TrainingError(
+        "This agent learns only from logged decisions; give some (train_offline, or --logged)."
+    )

@@ -18,8 +18,7 @@ import numpy as np
 
 from parity311.agents import replay
 from parity311.agents.adam import adam_step, zeros_like
-from parity311.agents.base import Agent, Rollout
-from parity311.agents.bc import refuse_to_act
+from parity311.agents.base import Agent, Rollout, refuse_to_act
 from parity311.agents.entry import AgentEntry
 from parity311.agents.forward import NOT_ALLOWED
 from parity311.agents.networks import (

@@ -27,18 +27,3 @@ def benjamini_hochberg(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
     if known.any():
         adjusted[known] = stats.false_discovery_control(values[known])
     return adjusted
-
-
-def e_benjamini_hochberg(e_values: Sequence[float] | np.ndarray, level: float) -> np.ndarray:
-    """Which of many e-values reject at this false discovery level (Wang and Ramdas 2022).
-
-    Holds under any dependence and at any stopping time, so it joins monitors of several domains.
-    """
-    values = np.asarray(e_values, dtype=float)
-    order = np.argsort(-values)
-    ranks = np.arange(1, len(values) + 1)
-    passes = values[order] * ranks * level >= len(values)
-    rejected = np.zeros(len(values), bool)
-    if passes.any():
-        rejected[order[: np.flatnonzero(passes).max() + 1]] = True
-    return rejected
