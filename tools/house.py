@@ -24,8 +24,8 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 LIMITS = {
     "lines": 68_400,
     "single importers": 90,
-    "class names used twice": 23,
-    "public names nobody imports": 30,
+    "class names used twice": 22,
+    "public names nobody imports": 23,
     "cycles": 0,
 }
 """What we hold ourselves to; lowered whenever the house gets smaller, never raised in passing."""
@@ -71,9 +71,14 @@ def read_module(name: str, text: str) -> Module:
     module.lazy -= eager
     for node in tree.body:
         module.public |= {one for one in defined(node) if not one.startswith("_")}
+        if ast.unparse(node).startswith("ENTRY = "):
+            # An agent names its parts in words, to be read without importing it.
+            module.used |= {
+                str(one.value) for one in ast.walk(node) if isinstance(one, ast.Constant)
+            }
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             module.classes.append(node.name)
-    module.used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    module.used |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     module.used |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     return module
 

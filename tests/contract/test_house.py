@@ -62,3 +62,12 @@ def test_a_name_nobody_needs_is_seen(modules: dict[str, house.Module], tmp_path:
     idle = house.names_nobody_imports(modules, tmp_path)
     assert idle["parity311.audit.assess"] == {"nobody_needs_this"}
     assert "parity311.records.cases" not in idle
+
+
+def test_what_an_entry_names_is_used() -> None:
+    """The words of an agent's ENTRY count; the same words elsewhere do not."""
+    text = "{name} = AgentEntry(maker='make_it')\n\ndef make_it(): ...\n"
+    used = [
+        house.read_module("agents.it", text.format(name=name)).used for name in ("ENTRY", "OTHER")
+    ]
+    assert ["make_it" in words for words in used] == [True, False]

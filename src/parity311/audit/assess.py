@@ -63,21 +63,6 @@ def benjamini_hochberg(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
     return adjusted
 
 
-def e_benjamini_hochberg(e_values: Sequence[float] | np.ndarray, level: float) -> np.ndarray:
-    """Which of many e-values reject at this false discovery level (Wang and Ramdas 2022).
-
-    Holds under any dependence and at any stopping time, so it joins monitors of several domains.
-    """
-    values = np.asarray(e_values, dtype=float)
-    order = np.argsort(-values)
-    ranks = np.arange(1, len(values) + 1)
-    passes = values[order] * ranks * level >= len(values)
-    rejected = np.zeros(len(values), bool)
-    if passes.any():
-        rejected[order[: np.flatnonzero(passes).max() + 1]] = True
-    return rejected
-
-
 GIVEN_SEVERITY = "cases, given severity"
 """Name of the denominator of rates standardised to one mix of severity codes."""
 SCANNED = ("income5", "race_majority", "language", "channel")

@@ -151,23 +151,6 @@ def gap_from_band(band: Band | None, rates: np.ndarray, tau: float) -> Gap:
     return Gap(band.largest, band.lower, band.upper, verdict, reason)
 
 
-def measure_ratio(
-    rates: np.ndarray,
-    draws: np.ndarray,
-    *,
-    floor: float,
-    level: float = 0.95,
-    half_event: np.ndarray | None = None,
-    n_tracts: np.ndarray | None = None,
-) -> Ratio:
-    """Bound the smallest ratio of two strata's rates and compare it with ``floor``.
-
-    ``half_event`` (K,) is the rate that half an event makes, put in place of a rate of zero, which
-    has no logarithm.
-    """
-    return ratio_from_band(ratio_band(rates, draws, level, half_event, n_tracts), rates, floor)
-
-
 def ratio_from_band(band: Band | None, rates: np.ndarray, floor: float) -> Ratio:
     """The smallest ratio of a band of log rates, judged against ``floor``."""
     if band is None:

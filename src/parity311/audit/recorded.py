@@ -6,51 +6,23 @@ The whole audit (more strata, trends, monitoring, scan) is `assess.assess_domain
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import date
 from typing import Any
 
-import numpy as np
-
 from parity311.audit.assess import GIVEN_SEVERITY, assess_domain
-from parity311.audit.cells import AuditInputs, read_inputs
+from parity311.audit.cells import AuditInputs
 from parity311.audit.gap import TAU
 from parity311.audit.spec import AuditSpec
-from parity311.records.store import Records
-
-
-def audit_recorded(
-    records: Records,
-    domain: str,
-    *,
-    date_from: date,
-    date_to: date,
-    incident_draws: np.ndarray,
-    tau: float = TAU,
-    n_draws: int = 1000,
-    seed: int = 0,
-) -> dict[str, Any]:
-    """Audit what the records say of one domain between two days.
-
-    Parameters
-    ----------
-    incident_draws
-        (any, n tracts) joint draws of estimated incidents per tract over the same days, in the
-        order of the tracts table.
-
-    Returns
-    -------
-    ``rates`` (rows of `StratumRate`) and ``gaps`` (one a denominator, over known quintiles).
-    """
-    inputs = read_inputs(
-        records, domain, date_from=date_from, date_to=date_to, incident_draws=incident_draws
-    )
-    return audit_inputs(inputs, tau=tau, n_draws=n_draws, seed=seed)
 
 
 def audit_inputs(
     inputs: AuditInputs, *, tau: float = TAU, n_draws: int = 1000, seed: int = 0
 ) -> dict[str, Any]:
-    """The same from what was read before."""
+    """Audit what was read of one domain.
+
+    Returns
+    -------
+    ``rates`` (rows of `StratumRate`) and ``gaps`` (one a denominator, over known quintiles).
+    """
     audit = assess_domain(inputs, AuditSpec(tau=tau, n_draws=n_draws, seed=seed))
     gaps = [
         {

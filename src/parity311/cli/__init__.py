@@ -16,6 +16,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from parity311 import __version__
+from parity311.agents import list_agents
 from parity311.cli.audit import audit_command
 from parity311.cli.bench import bench_app
 from parity311.cli.explain import documents_command, explain_command
@@ -149,6 +150,9 @@ def run_command(
     preset: Preset = "small",
     seed: Seed = 7,
     domains: Annotated[str, typer.Option(help="Domains to take the whole way.")] = "boiler,heat",
+    agent: Annotated[
+        str, typer.Option(help=f"Agent that learns: {list_agents(lambda entry: entry.acts)}.")
+    ] = "dqn",
     runs: Runs = Path("runs"),
     cities: Cities = Path("cities"),
     records: Annotated[
@@ -169,6 +173,7 @@ def run_command(
         preset=preset,
         seed=seed,
         domains=tuple(domains.split(",")),
+        agent=agent,
         records=str(records) if records else "",
     )
     with progress_bars() as progress:

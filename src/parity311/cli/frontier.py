@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from parity311.agents import list_agents
 from parity311.cli.options import Json, Runs, seed_option, within
 from parity311.limits import MOST_AGENTS, MOST_STEPS
 
@@ -25,7 +26,11 @@ def frontier_command(
         ),
     ] = 5,
     agent: Annotated[
-        str, typer.Option(help="conditioned (one network for all) or dqn (an agent for each).")
+        str,
+        typer.Option(
+            help=f"{list_agents(lambda entry: entry.covers_preferences)} (one network for all), or "
+            f"an agent for each: {list_agents(lambda entry: entry.sweeps)}."
+        ),
     ] = "conditioned",
     steps: Annotated[
         int, typer.Option(help="Updates of every agent.", callback=within(1, MOST_STEPS))

@@ -205,7 +205,6 @@ DOMAIN = Domain(
     agent_settings={"dqn": {"discount": 0.95, "hidden": (64, 64)}},
     preference=(0.5, 0.2, 0.0, 0.3),
     price_step=0.03,
-    explainer="permutation",
     heuristics={**stream_rules(LAYOUT), "expert": make_expert},
     dynamics=stream_dynamics(
         OFFICE,

@@ -317,7 +317,6 @@ DOMAIN = Domain(
     # Emergencies: a day in danger outweighs the hours it takes to end it.
     preference=(0.7, 0.3, 0.0, 0.0),
     price_step=0.01,
-    explainer="exact",
     heuristics={
         "balanced": play_action("crews_2", "crews_2"),
         "always": play_action("crews_3", "crews_3"),

@@ -207,18 +207,3 @@ def _wins(first: np.ndarray, second: np.ndarray, resamples: Resamples) -> np.nda
         by_pair = np.take_along_axis(by_pair, resamples.seeds[::-1][:, None, :], axis=2)
         by_pair[0] = wins.mean(axis=2)
     return by_pair.mean(axis=(1, 2))
-
-
-def aggregate_tasks(scores: np.ndarray, *, seed: int = 0, n_resamples: int = N_RESAMPLES) -> Figure:
-    """Interquartile mean over all runs and tasks of (runs, tasks), runs resampled within tasks.
-
-    Scores must be on one scale across tasks, as in a share of the way from one policy to another.
-    """
-    n_runs, n_tasks = scores.shape
-    rng = np.random.default_rng(seed)
-    rows = rng.integers(0, n_runs, (n_resamples, n_runs, n_tasks))
-    drawn = scores[rows, np.arange(n_tasks)].reshape(n_resamples, -1)
-    samples = np.append(interquartile_mean(scores.reshape(1, -1)), interquartile_mean(drawn))
-    few = np.sqrt(n_runs / (n_runs - 1)) if n_runs > 1 else 1.0
-    empty = np.zeros((1, 1), np.int64)
-    return Resamples(empty, empty, float(few)).figure(samples)

@@ -18,6 +18,7 @@ from math import comb, factorial
 
 import numpy as np
 
+from parity311.domains import all_domains
 from parity311.errors import InputError, unknown_name
 from parity311.explain.exact import Attribution, coalition_worth, exact_shapley
 from parity311.explain.games import (
@@ -164,20 +165,16 @@ EXPLAINERS = {
     "gradient": "expected gradients: another estimand",
     "tree": "a regression tree fitted to the policy",
 }
-PAPER_EXPLAINERS = {
-    "boiler": "kernel",
-    "crane": "gradient",
-    "snad": "exact",
-    "heat": "tree",
-    "housing": "tree",
-    "drone": "permutation",
-    "electrical_revisit": "permutation",
-}
-"""The explainer the paper names for each domain (its section on SHAP-based auditing)."""
 N_PERMUTATIONS = 32
 """Pairs of a permutation and its reverse; 64 walks of d + 1 coalitions."""
 N_STEPS = 16
 """Gauss–Legendre nodes between background and row: exact for polynomials of degree 31."""
+
+
+def explainer_of_paper(slug: str) -> str:
+    """What the paper explains this domain with; empty where it says nothing of it."""
+    domain = all_domains().get(slug)
+    return domain.explainer if domain else ""
 
 
 def explain(

@@ -224,6 +224,7 @@ class Domain:
     price_step: float = 0.01
     """η of the coverage prices, per step (facts on what learns parity: 0.01 to 0.03)."""
     explainer: str = ""
+    """Explainer the paper names for this domain (its section on SHAP-based auditing), if any."""
     heuristics: Mapping[str, Callable[..., Policy]] = field(default_factory=dict)
     """Name -> maker(params, harness) -> policy: rules of thumb, built from estimated params."""
     dynamics: Dynamics | None = None

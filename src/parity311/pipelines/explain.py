@@ -12,7 +12,7 @@ import numpy as np
 
 from parity311.errors import InputError, unknown_name
 from parity311.explain.estimators import (
-    PAPER_EXPLAINERS,
+    explainer_of_paper,
 )
 from parity311.explain.gap_parts import FeatureShare
 from parity311.explain.inputs import ExplainInputs
@@ -141,7 +141,7 @@ def flag_row(feature: FeatureShare) -> dict[str, Any]:
 
 def explanation_to_plain(one: PolicyExplanation) -> dict[str, Any]:
     """One policy's explanation as nested plain values."""
-    named = PAPER_EXPLAINERS.get(one.inputs.domain, "")
+    named = explainer_of_paper(one.inputs.domain)
     return {
         "domain": one.inputs.domain,
         "setting": one.inputs.setting,

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from parity311.agents import check_acts, get_entry
 from parity311.domains import get_domain
-from parity311.errors import EstimationError, InputError, unknown_name
+from parity311.errors import EstimationError, InputError
 from parity311.estimation.correction import calibrate_what_can_be
 from parity311.estimation.world import first_test_day, scoring_params, setting_of
 from parity311.evaluation.compare import later_flow
@@ -35,7 +36,6 @@ from parity311.training.loop import Trained
 from parity311.training.sweep import run_sweep
 from parity311.training.sweep_reading import read_sweep
 
-LEARNERS = ("conditioned", "dqn")
 ESTIMATORS = ("exposure_rate", "raw", "as_published")
 """Corrections that are exchanged; the first is the one that is used"""
 FRONTIER_FILE = "frontier.json"
@@ -51,7 +51,7 @@ class FrontierConfig:
     preferences: int = 128
     seeds: int = 5
     agent: str = "conditioned"
-    """one network for all of them, or dqn: an agent for each; a sweep's own where one is given"""
+    """one network for all of them, or an agent for each; a sweep's own where one is given"""
     steps: int = 10_000
     """Updates of every agent"""
     sweep: str = ""
@@ -85,8 +85,7 @@ def check_config(config: FrontierConfig) -> Domain:
             f"{config.preferences} preferences, {config.seeds} seeds and {config.steps} steps were "
             "asked for; a frontier needs at least 2 preferences, 1 seed and 1 step."
         )
-    if config.agent not in LEARNERS:
-        raise unknown_name("agent of a frontier", config.agent, LEARNERS)
+    check_acts("agent of a frontier", config.agent)
     load_moocore()
     return domain
 
@@ -157,9 +156,9 @@ def learn_menu(
         return read_sweep(Path(config.sweep), harness, processes.estimated)
     menu = spread_preferences(harness.domain.preference, config.preferences)
     told = lambda so_far, total, _: progress("learning", so_far, total)  # noqa: E731
-    if config.agent == "conditioned":
+    if get_entry(config.agent).covers_preferences:
         trained = train(
-            harness.domain, processes.estimated, "conditioned", menu, range(config.seeds),
+            harness.domain, processes.estimated, config.agent, menu, range(config.seeds),
             config.steps, progress=told,
         )  # fmt: skip
         return menu, trained

@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 
+from parity311.agents import check_acts
 from parity311.audit.cells import AuditInputs, read_inputs
 from parity311.audit.episodes import EpisodeInputs
 from parity311.audit.recorded import audit_inputs
@@ -74,6 +75,8 @@ class WholeWayConfig:
     """Seed of the city, the agents and the test episodes"""
     domains: tuple[str, ...] = ("boiler", "heat")
     """Domains to take through it"""
+    agent: str = "dqn"
+    """Agent that learns, with and without a weight on coverage"""
     n_steps: int = 8_000
     """Updates of each agent"""
     n_agent_seeds: int = 2
@@ -124,6 +127,7 @@ def run_whole_way(
     """Take the domains through every scenario and write the run; returns what was found."""
     domains = [get_playable(slug) for slug in config.domains]
     get_preset(config.preset)
+    check_acts("agent of a run", config.agent)
     with start_run(runs, "run", asdict(config)) as run:
         run.set_seeds(city=config.seed, agents=config.n_agent_seeds)
         results = []
@@ -348,7 +352,7 @@ def _train(
     return train(
         domain,
         estimated,
-        "dqn",
+        config.agent,
         [plain, with_equity(plain, config.equity_weight)],
         [config.seed + number for number in range(config.n_agent_seeds)],
         config.n_steps,

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from parity311.evaluation.titles import policy_title
-from parity311.explain.estimators import PAPER_EXPLAINERS
+from parity311.explain.estimators import explainer_of_paper
 from parity311.number_text import format_interval, format_value
 from parity311.report.explain_inputs import file_stem
 from parity311.report.pictures import Axis, Estimate, Reference, Series, bar_chart, interval_plot
@@ -209,7 +209,7 @@ def _section(run: RunWriter, one: PolicyExplanation) -> Section:
 
 def _agreement_table(run: RunWriter, one: PolicyExplanation, stem: str) -> TableView:
     run.add_table(f"{stem}-agreement", [asdict(row) for row in one.agreement])
-    named = PAPER_EXPLAINERS.get(one.inputs.domain, "")
+    named = explainer_of_paper(one.inputs.domain)
     paper = f" The paper names **{named}** for this domain." if named else ""
     return TableView(
         f"{stem}-agreement",

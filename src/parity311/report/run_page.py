@@ -12,7 +12,7 @@ from typing import Any
 
 from parity311.domains import get_domain
 from parity311.estimation.correction import FALLBACK
-from parity311.evaluation.titles import TODAY, is_paid, policy_title
+from parity311.evaluation.titles import EQUITY_MARK, TODAY, is_paid, policy_title
 from parity311.mdp.contract import N_KNOWN_STRATA, STRATUM_NAMES
 from parity311.number_text import format_interval, format_value
 from parity311.records.describe import say_located
@@ -34,8 +34,6 @@ from parity311.report.store import RunWriter
 
 __all__ = ["policy_title", "write_report"]
 
-AGENT = "dqn"
-"""The agent that `run` trains, with and without a weight on coverage."""
 MOVED = {
     "levelling up": "narrower, levelling up",
     "levelling down": "narrower, levelling down",
@@ -336,14 +334,16 @@ def _audit_table(run: RunWriter, block: Block) -> TableView:
     )
 
 
-def _is_learned(policy: str) -> bool:
-    """Whether a policy is an agent of this run: one that is paid for coverage, or its twin."""
-    return is_paid(policy) or policy == AGENT
+def _learned(block: Block) -> list[str]:
+    """Policies that were learned: those that are paid for coverage, and the twin of each."""
+    names = [row["policy"] for row in block["policies"]]
+    twins = {name.partition(EQUITY_MARK)[0] for name in names if is_paid(name)}
+    return [name for name in names if is_paid(name) or name in twins]
 
 
 def _coverage_picture(run: RunWriter, block: Block) -> Picture:
     name = f"coverage-{block_name(block)}"
-    shown = [TODAY, *(row["policy"] for row in block["policies"] if _is_learned(row["policy"]))]
+    shown = [TODAY, *_learned(block)]
     series = [
         Series(
             policy_title(policy),

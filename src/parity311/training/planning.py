@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from parity311.agents import list_agents
 from parity311.agents.plan import make_plan, policy_arrays
 from parity311.engines.stream.optimum import TablePolicy
 from parity311.errors import TrainingError
@@ -28,7 +29,7 @@ def plan(
     if solve is None:
         raise TrainingError(
             f"Domain {harness.domain.slug!r} has no exact solution, so there is nothing to plan "
-            "with; choose dqn, cql, reinforce, hdqn or td."
+            f"with; choose {list_agents(lambda entry: entry.sweeps)}."
         )
     if (weights[:, EQUITY] > 0).any():
         raise TrainingError(

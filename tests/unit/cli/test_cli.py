@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from parity311 import __version__
-from parity311.agents import AGENT_NAMES
+from parity311.agents import all_agents
 from parity311.domains import all_domains
 
 
@@ -53,7 +53,7 @@ def test_the_module_is_the_command() -> None:
 
 def agents_not_named(text: str) -> set[str]:
     """The check: agents that can be trained and that a help does not name."""
-    return set(AGENT_NAMES) - set(re.findall(r"\w+", text))
+    return set(all_agents()) - set(re.findall(r"\w+", text))
 
 
 def test_the_help_of_train_names_every_agent() -> None:

@@ -95,7 +95,6 @@ DOMAIN = Domain(
     # The published reward is the backlog alone: crews are paid whichever way they go.
     preference=(1.0, 0.0, 0.0, 0.0),
     price_step=0.005,
-    explainer="permutation",
     heuristics={
         "balanced": play_action("BALANCED", "BALANCED"),
         "tail": play_action("TAIL", "TAIL"),

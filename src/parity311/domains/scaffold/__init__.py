@@ -88,7 +88,6 @@ DOMAIN = Domain(
     agent_settings={"dqn": {"discount": 0.95, "hidden": (64, 64), "learning_rate": 3e-4}},
     preference=(0.6, 0.4, 0.0, 0.0),
     price_step=0.01,
-    explainer="exact",
     heuristics={
         # Today's rule: everything goes to the inspectors, who come when they have time.
         "balanced": play_action("inspect_now", "inspect_now"),

@@ -1,4 +1,4 @@
-"""Fit the distribution of tracts by moments, from a real city or a drawn one."""
+"""Fit tracts by moments: where the constants of `city/tract_model.py` come from."""
 
 from __future__ import annotations
 
