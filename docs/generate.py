@@ -18,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tools.house import draw_plan
+
 from docs.audit_figures import audit_block, records_block, shapley_block
 from docs.ceilings import ceilings_block
 from docs.equity_term import equity_block
@@ -33,6 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 FILES = (
     "README.md",
+    "ARCHITECTURE.md",
     "docs/reference/command-line.md",
     "docs/reference/domains.md",
     "docs/explanation/equity-term.md",
@@ -154,6 +157,7 @@ def run_output_block() -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     "run-output": run_output_block,
     "commands": command_reference,
+    "plan": draw_plan,
     "domains": domain_cards,
     "other-seeds": seeds_block,
     "seeds": seeds_table,

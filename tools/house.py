@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -249,6 +250,25 @@ def sizes(modules: dict[str, Module]) -> list[tuple[str, int, int]]:
         files[package] += 1
         lines[package] += module.n_lines
     return [(package, files[package], n) for package, n in lines.most_common()]
+
+
+def draw_plan(root: Path = ROOT) -> str:
+    """The packages in the order of their layers, lowest first, with what each says of itself.
+
+    Lines are rounded to halves of a thousand, so that the drawing changes when the house does.
+    """
+    layers = tomllib.loads((root / "pyproject.toml").read_text())
+    contract = layers["tool"]["importlinter"]["contracts"][0]
+    size = {package: (n_files, n) for package, n_files, n in sizes(read_modules(root))}
+    rows = ["| package | holds | files | thousand lines |", "|---|---|---:|---:|"]
+    for layer in reversed(contract["layers"]):
+        package = layer.split(".")[1]
+        text = (root / "src" / PACKAGE / package / "__init__.py").read_text()
+        says = (ast.get_docstring(ast.parse(text)) or "").splitlines()[0].rstrip(".")
+        n_files, n_lines = size[package]
+        lines = max(round(n_lines / 500) / 2, 0.5)
+        rows.append(f"| `{package}` | {says} | {n_files} | {lines:g} |")
+    return "\n".join(rows)
 
 
 def measure(root: Path = ROOT) -> dict[str, int]:

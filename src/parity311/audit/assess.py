@@ -1,6 +1,10 @@
 """The audit of one domain, and of several: measure, disaggregate, compare, judge.
 
 Many tests at once: Holm for the primary contrasts, Benjamini and Hochberg for the rest.
+
+Who was served, by income quintile, as the records tell it: the first slice's short form.
+
+The whole audit (more strata, trends, monitoring, scan) is `assess.assess_domains`.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from scipy import stats
 
 from parity311.audit.cells import AuditInputs, Cells
 from parity311.audit.compare import Comparison, compare_strata
-from parity311.audit.gap import INSUFFICIENT, Gap, Ratio
+from parity311.audit.gap import INSUFFICIENT, TAU, Gap, Ratio
 from parity311.audit.joins import JoinCoverage, join_coverage
 from parity311.audit.rates import (
     RateDraws,
@@ -40,6 +44,37 @@ from parity311.audit.trend import (
     tract_trend,
 )
 from parity311.records.schema import SEVERITIES
+
+
+def audit_inputs(
+    inputs: AuditInputs, *, tau: float = TAU, n_draws: int = 1000, seed: int = 0
+) -> dict[str, Any]:
+    """Audit what was read of one domain.
+
+    Returns
+    -------
+    ``rates`` (rows of `StratumRate`) and ``gaps`` (one a denominator, over known quintiles).
+    """
+    audit = assess_domain(inputs, AuditSpec(tau=tau, n_draws=n_draws, seed=seed))
+    gaps = [
+        {
+            "denominator": verdict.denominator,
+            "tau": tau,
+            **asdict(verdict.comparison.gap),
+            "verdict": verdict.comparison.verdict,
+            "reason": verdict.comparison.reason,
+            "measure": verdict.comparison.measure,
+            "ratio": verdict.comparison.ratio.estimate,
+        }
+        for verdict in audit.verdicts
+        if _is_plain(verdict.denominator)
+    ]
+    rates = [asdict(row) for row in audit.rates if _is_plain(row.denominator)]
+    return {"domain": inputs.domain, "rates": rates, "gaps": gaps}
+
+
+def _is_plain(denominator: str) -> bool:
+    return denominator != GIVEN_SEVERITY
 
 
 def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:

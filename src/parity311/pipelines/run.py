@@ -16,9 +16,9 @@ from typing import Any
 import jax
 
 from parity311.agents import check_acts
+from parity311.audit.assess import audit_inputs
 from parity311.audit.cells import AuditInputs, read_inputs
 from parity311.audit.episodes import EpisodeInputs
-from parity311.audit.recorded import audit_inputs
 from parity311.city.build import build_city
 from parity311.city.ensure import open_or_build
 from parity311.city.presets import get_preset

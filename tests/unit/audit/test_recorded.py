@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from tests.conftest import tiny_tables, write_folder
 
+from parity311.audit.assess import audit_inputs
 from parity311.audit.cells import cells_from_table, read_inputs, table_from_cells
-from parity311.audit.recorded import audit_inputs
 from parity311.errors import EstimationError, InputError, RunError
 from parity311.records.store import open_records
 
