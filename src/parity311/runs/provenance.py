@@ -19,7 +19,6 @@ RECORDED_PACKAGES = (
     "jaxlib",
     "numpy",
     "scipy",
-    "optax",
     "duckdb",
     "pyarrow",
     "jinja2",
