@@ -47,6 +47,7 @@ from parity311.mdp.stream_dynamics import stream_dynamics
 from parity311.mdp.stream_records import example_params, true_params
 from parity311.mdp.stream_rules import Layout, Reading, stream_rules
 from parity311.mdp.value_iteration import solve_stream
+from parity311.records.sql import literal
 from parity311.records.store import open_records
 
 PROCESS = ComplaintProcess(
@@ -90,7 +91,7 @@ OFFICE = Office(
     slug="graffiti",
     shape=SHAPE,
     place_sql="0",
-    history_sql=f"CASE WHEN gap_days <= {HISTORY_DAYS} THEN 1 ELSE 0 END",
+    history_sql=f"CASE WHEN gap_days <= {literal(HISTORY_DAYS)} THEN 1 ELSE 0 END",
     days_per_complaint=1.0,
     actions=action_table(
         [(PUT_OFF, 0.0, 0.0, (1.0, 1.0, 1.0, 1.0)), (ROUND, 1.0, 0.0, (1.0, 1.0, 1.0, 1.0))]
