@@ -38,6 +38,9 @@ FILES = (
     "ARCHITECTURE.md",
     "docs/reference/command-line.md",
     "docs/reference/domains.md",
+    "docs/reference/agents.md",
+    "docs/how-to/add-a-domain.md",
+    "docs/how-to/add-an-agent.md",
     "docs/explanation/equity-term.md",
     "docs/explanation/frontier.md",
     "docs/explanation/price-of-parity.md",
@@ -143,6 +146,22 @@ def domain_cards() -> str:
     return "\n".join(parts)
 
 
+def agent_table() -> str:
+    """One row an agent, from its own file."""
+    from parity311.agents import all_agents
+
+    rows = ["| agent | what it is | learns |", "| --- | --- | --- |"]
+    for name, entry in all_agents().items():
+        how = "by acting" if entry.acts else "from a log" if entry.needs_log else "by computing"
+        rows.append(f"| `{name}` | {entry.says} | {how} |")
+    return "\n".join(rows)
+
+
+def skeleton(name: str) -> str:
+    """A file of docs/skeletons as it is."""
+    return f"```python\n{(ROOT / 'docs' / 'skeletons' / name).read_text()}```"
+
+
 def run_output_block() -> str:
     """The second of four tables that `make run` printed, and what it said of all."""
     lines = (RESULTS / "run-small.txt").read_text().rstrip().splitlines()
@@ -159,6 +178,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "commands": command_reference,
     "plan": draw_plan,
     "domains": domain_cards,
+    "agents": agent_table,
+    "skeleton-agent": lambda: skeleton("agent.py"),
+    "skeleton-domain": lambda: skeleton("domain.py"),
     "other-seeds": seeds_block,
     "seeds": seeds_table,
     "equity-term": equity_block,

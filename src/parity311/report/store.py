@@ -67,7 +67,6 @@ RECORDED_PACKAGES = (
     "jaxlib",
     "numpy",
     "scipy",
-    "optax",
     "duckdb",
     "pyarrow",
     "jinja2",
