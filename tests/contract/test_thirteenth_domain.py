@@ -125,7 +125,7 @@ import json
 from pathlib import Path
 from parity311.city.build import build_city
 from parity311.domains import get_domain
-from parity311.pipelines import whole_way
+from parity311.pipelines import run as whole_way
 from parity311.records.store import open_records
 root = Path({str(tmp_path)!r})
 whole_way.SCENARIOS = whole_way.SCENARIOS[:1]
