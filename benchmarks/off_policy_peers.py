@@ -61,7 +61,7 @@ def answer_as_peer(path: Path) -> dict[str, float]:
 def write_log(name: str, discount: float, path: Path) -> dict[str, float]:
     """Write one log for the peer, and give our estimates on it."""
     from parity311.evaluation.off_policy import weights
-    from parity311.evaluation.off_policy.doubly_robust import (
+    from parity311.evaluation.off_policy.estimate import (
         cross_fitted_action_values,
         cross_fitted_values,
         doubly_robust,
@@ -69,9 +69,9 @@ def write_log(name: str, discount: float, path: Path) -> dict[str, float]:
     )
     from parity311.evaluation.off_policy.fitted_q import make_basis
     from parity311.evaluation.off_policy.policies import action_chances
-    from parity311.evaluation.off_policy.settings import SETTINGS as KNOWN
-    from parity311.evaluation.off_policy.settings import prepare
     from parity311.evaluation.off_policy.simulate import write_logs
+    from parity311.evaluation.off_policy.validate import SETTINGS as KNOWN
+    from parity311.evaluation.off_policy.validate import prepare
 
     setting = next(one for one in KNOWN if one.name == name)
     ready = prepare(setting)

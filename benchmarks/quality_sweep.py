@@ -24,8 +24,8 @@ from parity311.training.bare import allow_absent
 
 allow_absent()
 
-from parity311.evaluation.quality_jobs import missing_parts, read_recipes, run_parts  # noqa: E402
-from parity311.evaluation.quality_settings import SETTINGS  # noqa: E402
+from parity311.studies.quality.jobs import missing_parts, read_recipes, run_parts  # noqa: E402
+from parity311.studies.quality.settings import SETTINGS  # noqa: E402
 
 
 def main() -> None:

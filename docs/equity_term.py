@@ -23,11 +23,11 @@ from jax.tree_util import Partial
 
 from parity311.agents import agent_config, make_agent
 from parity311.domains import get_domain
+from parity311.engines.heuristics import Threshold
 from parity311.evaluation.rollout import Contender, Episodes, evaluate
 from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, Domain
 from parity311.mdp.equity import MODES
 from parity311.mdp.harness import Harness
-from parity311.mdp.heuristics import Threshold
 from parity311.training import with_equity
 from parity311.training.loop import Trained, train_agents
 

@@ -21,9 +21,9 @@ from parity311.evaluation.compare import later_flow
 from parity311.evaluation.frontier import play_frontier
 from parity311.evaluation.frontier_records import PriceFloor, price_of_rule, summarise_frontier
 from parity311.evaluation.frontier_sensitivity import NOTHING, measure_sensitivity
-from parity311.lifecycle.frontier_run import read_processes
-from parity311.lifecycle.whole_way import WholeWayConfig, ensure_city
 from parity311.mdp.harness import Harness
+from parity311.pipelines.frontier import read_processes
+from parity311.pipelines.run import WholeWayConfig, ensure_city
 from parity311.training import train
 from parity311.training.frontier import spread_preferences
 from parity311.training.intervals import mean_interval

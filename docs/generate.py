@@ -18,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tools.house import draw_plan
+
 from docs.audit_figures import audit_block, records_block, shapley_block
 from docs.ceilings import ceilings_block
 from docs.equity_term import equity_block
@@ -33,8 +35,12 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 FILES = (
     "README.md",
+    "ARCHITECTURE.md",
     "docs/reference/command-line.md",
     "docs/reference/domains.md",
+    "docs/reference/agents.md",
+    "docs/how-to/add-a-domain.md",
+    "docs/how-to/add-an-agent.md",
     "docs/explanation/equity-term.md",
     "docs/explanation/frontier.md",
     "docs/explanation/price-of-parity.md",
@@ -116,7 +122,7 @@ def command_paths() -> list[tuple[str, ...]]:
 
 def domain_cards() -> str:
     """One card a domain, from its own file."""
-    from parity311.lifecycle.printing import domain_cards as cards
+    from parity311.cli.printing import domain_cards as cards
 
     parts = []
     for card in cards():
@@ -140,6 +146,22 @@ def domain_cards() -> str:
     return "\n".join(parts)
 
 
+def agent_table() -> str:
+    """One row an agent, from its own file."""
+    from parity311.agents import all_agents
+
+    rows = ["| agent | what it is | learns |", "| --- | --- | --- |"]
+    for name, entry in all_agents().items():
+        how = "by acting" if entry.acts else "from a log" if entry.needs_log else "by computing"
+        rows.append(f"| `{name}` | {entry.says} | {how} |")
+    return "\n".join(rows)
+
+
+def skeleton(name: str) -> str:
+    """A file of docs/skeletons as it is."""
+    return f"```python\n{(ROOT / 'docs' / 'skeletons' / name).read_text()}```"
+
+
 def run_output_block() -> str:
     """The second of four tables that `make run` printed, and what it said of all."""
     lines = (RESULTS / "run-small.txt").read_text().rstrip().splitlines()
@@ -154,7 +176,11 @@ def run_output_block() -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     "run-output": run_output_block,
     "commands": command_reference,
+    "plan": draw_plan,
     "domains": domain_cards,
+    "agents": agent_table,
+    "skeleton-agent": lambda: skeleton("agent.py"),
+    "skeleton-domain": lambda: skeleton("domain.py"),
     "other-seeds": seeds_block,
     "seeds": seeds_table,
     "equity-term": equity_block,
@@ -179,7 +205,7 @@ def fill(text: str) -> str:
 
 def make_results() -> None:
     """Run the small preset and keep what it printed."""
-    from parity311.runs.store import open_run
+    from parity311.report.store import open_run
 
     printed = run_command("run", "--preset", "small")
     (RESULTS / "run-small.txt").write_text(printed + "\n")

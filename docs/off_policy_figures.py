@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from parity311.evaluation.off_policy.settings import SETTINGS, SUPPORTED
 from parity311.evaluation.off_policy.validate import (
     DESIGN_BASED,
+    SETTINGS,
+    SUPPORTED,
     choose_settings,
     share_interval,
     true_params_of,
@@ -129,7 +130,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _keep(kept: dict[str, Any]) -> None:
-    from parity311.runs.strict_json import to_json
+    from parity311.storage.strict_json import to_json
 
     KEPT.write_text(to_json(kept))
 

@@ -21,9 +21,9 @@ import numpy as np
 
 from parity311.domains import get_domain
 from parity311.evaluation.compare import compare_policies
-from parity311.lifecycle.whole_way import SCENARIOS, WholeWayConfig, ensure_city
-from parity311.lifecycle.whole_way_report import policy_title
+from parity311.pipelines.run import SCENARIOS, WholeWayConfig, ensure_city
 from parity311.records.store import Records
+from parity311.report.run_page import policy_title
 from parity311.reporting.calibration import calibrate
 from parity311.training import train, with_equity
 from parity311.training.intervals import mean_interval

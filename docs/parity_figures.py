@@ -2,7 +2,7 @@
 
     python -m docs.parity_figures FILE [FILE ...]   keep what `parity_study` wrote, one city a line
 
-The heavy part runs elsewhere (`python -m parity311.evaluation.parity_study`); what it wrote is kept
+The heavy part runs elsewhere (`python -m parity311.studies.parity.study`); what it wrote is kept
 here without the parts that no table shows, and written into the page by `python -m docs.generate`.
 """
 

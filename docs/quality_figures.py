@@ -191,9 +191,9 @@ def agent_table(rows: list[dict[str, Any]]) -> str:
 
 def main(arguments: list[str]) -> int:
     """Keep the report of a measured folder, in place of what was kept of its settings."""
-    from parity311.evaluation.quality_jobs import prepared_seeds
-    from parity311.evaluation.quality_report import report
-    from parity311.evaluation.quality_settings import SETTINGS
+    from parity311.studies.quality.jobs import prepared_seeds
+    from parity311.studies.quality.report import report
+    from parity311.studies.quality.settings import SETTINGS
 
     folder = Path(arguments[0])
     found = report(folder, list(SETTINGS), prepared_seeds(folder))["settings"]

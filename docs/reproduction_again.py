@@ -20,23 +20,31 @@ from pathlib import Path
 from typing import Any, cast
 
 from docs.reproduction import RESULTS, keep
-from parity311.reproduction import published as paper
-from parity311.reproduction.claims import Claim, Finding, all_claims, count_once, judge
-from parity311.reproduction.claims_attribution import BOARD
-from parity311.reproduction.claims_elevator import EQUAL, POLICIES, rows_below
-from parity311.reproduction.claims_equity import (
+from parity311.report.store import start_run
+from parity311.storage.strict_json import write_json
+from parity311.studies.reproduction import published as paper
+from parity311.studies.reproduction.claims import all_claims
+from parity311.studies.reproduction.claims.attribution import BOARD
+from parity311.studies.reproduction.claims.claim import Claim, Finding, count_once, judge
+from parity311.studies.reproduction.claims.elevator import EQUAL, POLICIES, rows_below
+from parity311.studies.reproduction.claims.equity import (
     decide_gradient,
     decide_narrows,
     decide_parity,
     decide_price,
 )
-from parity311.reproduction.claims_learning import CHAMPIONS
-from parity311.reproduction.jobs import make_jobs
-from parity311.reproduction.page import write_page
-from parity311.reproduction.prepare import RARE
-from parity311.reproduction.programme import describe_job
-from parity311.reproduction.report_stage import CLAIMS_CSV, CLAIMS_JSON, PROGRAMME_JSON, write_csv
-from parity311.reproduction.verdicts import (
+from parity311.studies.reproduction.claims.learning import CHAMPIONS
+from parity311.studies.reproduction.jobs import make_jobs
+from parity311.studies.reproduction.page import write_page
+from parity311.studies.reproduction.prepare import RARE
+from parity311.studies.reproduction.report_stage import (
+    CLAIMS_CSV,
+    CLAIMS_JSON,
+    PROGRAMME_JSON,
+    describe_job,
+    write_csv,
+)
+from parity311.studies.reproduction.verdicts import (
     FAILS,
     HOLDS,
     Decision,
@@ -47,8 +55,6 @@ from parity311.reproduction.verdicts import (
     decide_sign,
     untested,
 )
-from parity311.runs.store import start_run
-from parity311.runs.strict_json import write_json
 
 Kept = dict[str, dict[str, Any]]
 SAME_FIGURE = (

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from parity311.runs import pictures
-from parity311.runs.pictures import Axis, Line, Reference, Series
+from parity311.report import pictures
+from parity311.report.pictures import Axis, Line, Reference, Series
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"

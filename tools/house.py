@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,11 +23,11 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 """Folders outside the package whose imports count as use by tests or docs."""
 
 LIMITS = {
-    "lines": 68_600,
-    "single importers": 125,
-    "class names used twice": 23,
-    "public names nobody imports": 30,
-    "cycles": 3,
+    "lines": 68_400,
+    "single importers": 90,
+    "class names used twice": 22,
+    "public names nobody imports": 23,
+    "cycles": 0,
 }
 """What we hold ourselves to; lowered whenever the house gets smaller, never raised in passing."""
 
@@ -71,9 +72,14 @@ def read_module(name: str, text: str) -> Module:
     module.lazy -= eager
     for node in tree.body:
         module.public |= {one for one in defined(node) if not one.startswith("_")}
+        if ast.unparse(node).startswith("ENTRY = "):
+            # An agent names its parts in words, to be read without importing it.
+            module.used |= {
+                str(one.value) for one in ast.walk(node) if isinstance(one, ast.Constant)
+            }
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             module.classes.append(node.name)
-    module.used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    module.used |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     module.used |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     return module
 
@@ -118,6 +124,8 @@ def resolve(modules: dict[str, Module]) -> None:
                     module.imports[inner] |= set()
                     if target in module.lazy:
                         module.lazy.add(inner)
+                    if not module.imports[target]:
+                        del module.imports[target]
 
 
 def importers(modules: dict[str, Module]) -> dict[str, set[str]]:
@@ -133,12 +141,13 @@ def importers(modules: dict[str, Module]) -> dict[str, set[str]]:
 def single_importers(modules: dict[str, Module]) -> list[str]:
     """Modules that one other module alone imports: candidates to live in it.
 
-    A package's `__init__` and the files of one domain are read as one room, so imports within a
-    domain's folder do not count.
+    The files of one domain are read as one room, so imports within a domain's folder do not count;
+    nor do packages, which cannot live in a module.
     """
     found = []
     for name, users in importers(modules).items():
-        if len(users) == 1 and not is_room(name, next(iter(users))):
+        is_package = any(other.startswith(f"{name}.") for other in modules)
+        if len(users) == 1 and not is_package and not is_room(name, next(iter(users))):
             found.append(name)
     return found
 
@@ -241,6 +250,25 @@ def sizes(modules: dict[str, Module]) -> list[tuple[str, int, int]]:
         files[package] += 1
         lines[package] += module.n_lines
     return [(package, files[package], n) for package, n in lines.most_common()]
+
+
+def draw_plan(root: Path = ROOT) -> str:
+    """The packages in the order of their layers, lowest first, with what each says of itself.
+
+    Lines are rounded to halves of a thousand, so that the drawing changes when the house does.
+    """
+    layers = tomllib.loads((root / "pyproject.toml").read_text())
+    contract = layers["tool"]["importlinter"]["contracts"][0]
+    size = {package: (n_files, n) for package, n_files, n in sizes(read_modules(root))}
+    rows = ["| package | holds | files | thousand lines |", "|---|---|---:|---:|"]
+    for layer in reversed(contract["layers"]):
+        package = layer.split(".")[1]
+        text = (root / "src" / PACKAGE / package / "__init__.py").read_text()
+        says = (ast.get_docstring(ast.parse(text)) or "").splitlines()[0].rstrip(".")
+        n_files, n_lines = size[package]
+        lines = max(round(n_lines / 500) / 2, 0.5)
+        rows.append(f"| `{package}` | {says} | {n_files} | {lines:g} |")
+    return "\n".join(rows)
 
 
 def measure(root: Path = ROOT) -> dict[str, int]:

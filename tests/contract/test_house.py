@@ -20,7 +20,7 @@ def modules(tmp_path: Path) -> dict[str, house.Module]:
     """A crooked house: a cycle through a lazy import, two classes of one name, an idle function."""
     texts = {
         "records/cases.py": "class Case: ...\n\ndef read_cases():\n    return Case()\n",
-        "audit/page.py": """
+        "report/audit_page.py": """
 from parity311.records.cases import read_cases
 
 class Case: ...
@@ -50,7 +50,7 @@ def test_a_cycle_through_a_lazy_import_is_seen(modules: dict[str, house.Module])
 
 
 def test_one_name_for_two_things_is_seen(modules: dict[str, house.Module]) -> None:
-    places = ["parity311.audit.page", "parity311.records.cases"]
+    places = ["parity311.records.cases", "parity311.report.audit_page"]
     assert house.classes_used_twice(modules) == {"Case": places}
 
 
@@ -62,3 +62,12 @@ def test_a_name_nobody_needs_is_seen(modules: dict[str, house.Module], tmp_path:
     idle = house.names_nobody_imports(modules, tmp_path)
     assert idle["parity311.audit.assess"] == {"nobody_needs_this"}
     assert "parity311.records.cases" not in idle
+
+
+def test_what_an_entry_names_is_used() -> None:
+    """The words of an agent's ENTRY count; the same words elsewhere do not."""
+    text = "{name} = AgentEntry(maker='make_it')\n\ndef make_it(): ...\n"
+    used = [
+        house.read_module("agents.it", text.format(name=name)).used for name in ("ENTRY", "OTHER")
+    ]
+    assert ["make_it" in words for words in used] == [True, False]

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import typer
-from tests.unit.bad_input import Try, call
+from tests.unit.cli.bad_input import Try, call
 from tests.unit.explain.stored_run import make_run
 
 from parity311.city.build import build_city
@@ -64,7 +64,7 @@ NOT_RUN = (
     Reason("python -c", "the same"),
     Reason("python tests/golden", "tests/golden writes one domain's figures"),
     Reason("python -m docs.reproduction", "needs a reproduction of hours"),
-    Reason("python -m parity311.reproduction.train_stage", "needs a prepared reproduction"),
+    Reason("python -m parity311.studies.reproduction.train_stage", "needs a prepared reproduction"),
 )
 QUICK = "quick.toml"
 SHORTENED = {
@@ -260,7 +260,7 @@ def test_a_printed_command_works(
 
 
 def test_all_fields_of_an_agency_are_documented() -> None:
-    from parity311.explain.document_fields import HUMAN_FIELDS
+    from parity311.report.document_fields import HUMAN_FIELDS
 
     page = (ROOT / "docs/how-to/audit-a-run.md").read_text()
     given = dict(FILES.findall(page))["agency.toml"]

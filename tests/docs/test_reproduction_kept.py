@@ -9,9 +9,10 @@ import pytest
 from docs.reproduction import PRESETS, RESULTS
 from docs.reproduction_again import Kept, find_again, judge_again, number_after
 
-from parity311.reproduction.claims import Claim, all_claims
-from parity311.reproduction.claims_elevator import POLICIES
-from parity311.reproduction.verdicts import CONTRADICTS, FAILS, FOLLOWS, HOLDS, UNTESTED
+from parity311.studies.reproduction.claims import all_claims
+from parity311.studies.reproduction.claims.claim import Claim
+from parity311.studies.reproduction.claims.elevator import POLICIES
+from parity311.studies.reproduction.verdicts import CONTRADICTS, FAILS, FOLLOWS, HOLDS, UNTESTED
 
 CLAIMS = {claim.key: claim for claim in all_claims()}
 

@@ -14,8 +14,8 @@ from parity311.errors import InputError, RecordsError, RunError, TrainingError
 from parity311.feeds.fetch import fetch_nyc
 from parity311.feeds.inputs import collect_inputs
 from parity311.records.store import open_records
-from parity311.runs.folder import open_run
-from parity311.runs.store import start_run
+from parity311.report.folder import open_run
+from parity311.report.store import start_run
 from parity311.storage.aside import write_text_aside
 from parity311.storage.hashes import read_hashed, seal, write_hashed
 from parity311.training.checkpoint import Checkpoints, read_checkpoint, write_checkpoint
@@ -25,7 +25,7 @@ from tests.conftest import tiny_tables, write_folder
 from tests.faults.damage import damage_all
 from tests.unit.feeds.soda_server import serving
 from tests.unit.feeds.test_fetch import client, nyc, options
-from tests.unit.runs.test_run_store import CONFIG, fill
+from tests.unit.report.test_run_store import CONFIG, fill
 
 N = 24
 """Damages of each file."""

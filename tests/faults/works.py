@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from parity311.audit.audit_run import audit_run
 from parity311.audit.spec import AuditSpec
 from parity311.city.build import build_city
 from parity311.city.ensure import open_or_build
 from parity311.domains import get_domain
 from parity311.errors import Parity311Error
-from parity311.explain.documents import write_documents
 from parity311.feeds import soda
 from parity311.feeds.fetch import fetch_nyc
 from parity311.feeds.importing import ImportOptions, import_records
+from parity311.pipelines.audit import audit_run
+from parity311.pipelines.documents import write_documents
 from parity311.records.store import open_records
-from parity311.runs.folder import list_runs, open_run
+from parity311.report.folder import list_runs, open_run
 from parity311.storage.hashes import hash_file
 from parity311.training import checkpoint, train_run
 from parity311.training.saving import load_policy

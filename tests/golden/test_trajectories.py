@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from parity311.domains import all_domains, get_domain
+from parity311.engines import heuristics
 from parity311.evaluation.rollout import Contender, evaluate
-from parity311.mdp import heuristics
 from parity311.mdp.harness import Harness
 
 STORED = Path(__file__).with_name("trajectories.json")

@@ -7,16 +7,27 @@ fifth, actions are not chosen by what is seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from tests.contract.broken.twins import empty_tally, make_domain
 
+from parity311.agents import all_agents, setting_names
 from parity311.mdp.contract import N_STRATA, Domain, Transition
 
 DISCOUNT = 0.5
+
+
+def agents_probed(what: str) -> list[str]:
+    """Agents that declare that this must be seen of them (`AgentEntry.probes`)."""
+    return [name for name, entry in all_agents().items() if what in entry.probes]
+
+
+def settings_of(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Of these settings those that the agent has: one table of small settings serves them all."""
+    return {key: value for key, value in settings.items() if key in setting_names(name)}
 
 
 class Place(NamedTuple):

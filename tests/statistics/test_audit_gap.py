@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from parity311.audit.compare import compare_strata
-from parity311.audit.gap import measure_gap, measure_ratio
+from parity311.audit.gap import measure_gap, ratio_band, ratio_from_band
 from parity311.audit.resample import draw_rates, draw_weights
 from parity311.audit.simulate import (
     LABELS,
@@ -131,7 +131,8 @@ def test_one_stratum_alone_is_insufficient() -> None:
     gap = measure_gap(rates, np.tile(rates, (50, 1)))
     assert gap.verdict == "INSUFFICIENT"
     assert "a gap needs two" in gap.reason
-    assert measure_ratio(rates, np.tile(rates, (50, 1)), floor=0.8).verdict == "INSUFFICIENT"
+    band = ratio_band(rates, np.tile(rates, (50, 1)), level=0.95)
+    assert ratio_from_band(band, rates, floor=0.8).verdict == "INSUFFICIENT"
 
 
 def test_tau_outside_its_range_is_refused() -> None:

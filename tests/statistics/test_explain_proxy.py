@@ -7,7 +7,7 @@ import pytest
 
 from parity311.explain.exact import exact_shapley
 from parity311.explain.gap_parts import GapParts, split_gap
-from parity311.explain.variants import drop_and_retrain, take_out
+from parity311.explain.variants import take_out
 
 NAMES = ("zip_freq_24h", "hazard_level", "backlog", "new")
 N_TRACTS = 80
@@ -120,29 +120,3 @@ def test_taking_the_proxy_out_closes_the_gap() -> None:
     without = {one.feature: one for one in found}
     assert abs(without["zip_freq_24h"].gap_without) < 0.1 * abs(without["zip_freq_24h"].gap)
     assert without["backlog"].gap_without == pytest.approx(without["backlog"].gap)
-
-
-def test_training_again_without_geography_shows_its_price() -> None:
-    """Least squares stands for training: the need depends on hazard and on ZIP frequency."""
-    rows, _tract, is_poor, _severity = make_complaints(0, separation=1.5, per_tract=30)
-    need = 0.5 * rows[:, 0] + rows[:, 1] + 0.2 * np.random.default_rng(1).standard_normal(len(rows))
-
-    def columns(kept):
-        return [NAMES.index(name) for name in kept if name != "new"]
-
-    def retrain(kept):
-        weights = np.linalg.lstsq(rows[:, columns(kept)], need, rcond=None)[0]
-        return lambda x: x @ weights
-
-    def evaluate(trained, kept):
-        score = trained(rows[:, columns(kept)])
-        return {
-            "fit": float(np.corrcoef(score, need)[0, 1]),
-            "gap": float(score[is_poor].mean() - score[~is_poor].mean()),
-        }
-
-    with_all, without = drop_and_retrain(
-        retrain, evaluate, NAMES, {"without geography": ("zip_freq_24h",)}
-    )
-    assert abs(without.figures["gap"]) < 0.2 * abs(with_all.figures["gap"])
-    assert without.change["fit"] < 0

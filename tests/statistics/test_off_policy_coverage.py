@@ -14,8 +14,8 @@ from parity311.evaluation.off_policy.estimate import (
     evaluate_policy,
 )
 from parity311.evaluation.off_policy.intervals import Intervals
-from parity311.evaluation.off_policy.settings import SETTINGS
 from parity311.evaluation.off_policy.validate import (
+    SETTINGS,
     is_well_covered,
     judge,
     score_estimator,

@@ -7,9 +7,16 @@ import pytest
 
 from parity311.errors import EstimationError
 from parity311.reporting import validation
-from parity311.reporting.cases import Case, case_from_scenario
 from parity311.reporting.simulation import make_areas
-from parity311.reporting.validation import Refusal, Score, Trial, check_bars, score_trials
+from parity311.reporting.validation import (
+    Case,
+    Refusal,
+    Score,
+    Trial,
+    case_from_scenario,
+    check_bars,
+    score_trials,
+)
 
 N_AREAS = 600
 

@@ -1,51 +1,48 @@
-"""One file per algorithm; the contract in base.py."""
+"""One file per algorithm; discovered, never listed.
+
+Dropping a file with a module-level ``ENTRY`` into this folder registers an agent of the file's name
+everywhere: command line, errors, training, sweeps, tests. The contract is in base.py; files without
+an ``ENTRY`` are what agents share.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from functools import cache
+from pathlib import Path
+from typing import Any
 
+from parity311.agents.entry import AgentEntry, read_entry
 from parity311.agents.settings import check_settings
 from parity311.errors import InputError, unknown_name
 
 
-class Entry(NamedTuple):
-    """Where an agent is found."""
-
-    module: str
-    config: str
-    maker: str
-    says: str
-    """one line for a menu"""
-    needs_log: bool = False
-    """whether it learns from logged decisions only"""
-    is_planner: bool = False
-    """whether it computes its policy instead of trying actions"""
+@cache
+def all_agents() -> dict[str, AgentEntry]:
+    """Entry of every agent in this folder by its name, in alphabetical order."""
+    files = {path.stem: path for folder in __path__ for path in Path(folder).glob("*.py")}
+    found = {name: read_entry(files[name]) for name in sorted(files)}
+    return {name: entry for name, entry in found.items() if entry is not None}
 
 
-AGENTS: dict[str, Entry] = {
-    "dqn": Entry("dqn", "DQNConfig", "make_dqn", "deep Q-learning"),
-    "cql": Entry("cql", "CQLConfig", "make_cql", "DQN that distrusts what was not tried"),
-    "reinforce": Entry(
-        "reinforce", "ReinforceConfig", "make_reinforce", "policy gradient with a learned baseline"
-    ),
-    "hdqn": Entry("hdqn", "HDQNConfig", "make_hdqn", "two levels: a category, then an action"),
-    "td": Entry("td", "TDConfig", "make_td", "tabular Q-learning on discretised observations"),
-    "conditioned": Entry(
-        "conditioned", "ConditionedConfig", "make_conditioned", "one network for all preferences"
-    ),
-    "bc": Entry("bc", "BCConfig", "make_bc", "the most frequent logged action", needs_log=True),
-    "bcq": Entry(
-        "bcq", "BCQConfig", "make_bcq", "Q-learning held to logged actions", needs_log=True
-    ),
-    "plan": Entry(
-        "plan", "PlanConfig", "make_plan", "the optimum of the estimated process", is_planner=True
-    ),
-}
-"""Agents by name."""
+def get_entry(name: str) -> AgentEntry:
+    """What the agent of this name declares, or an error that says which agents there are."""
+    if name not in all_agents():
+        raise unknown_name("agent", name, all_agents())
+    return all_agents()[name]
 
-AGENT_NAMES = tuple(AGENTS)
-"""Agents that can be trained."""
+
+def check_acts(kind: str, name: str) -> None:
+    """Refuse an agent that does not try actions while it learns, where only those will do."""
+    acting = [one for one, entry in all_agents().items() if entry.acts]
+    if name not in acting:
+        raise unknown_name(kind, name, acting)
+
+
+def list_agents(is_listed: Callable[[AgentEntry], bool] = lambda entry: True) -> str:
+    """Names of agents for a help or an error, as in "cql, dqn or td"."""
+    *first, last = (name for name, entry in all_agents().items() if is_listed(entry))
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def agent_config(name: str, settings: Mapping[str, Any] | None = None) -> Any:
@@ -99,8 +96,6 @@ def explain_settings(name: str) -> dict[str, dict[str, Any]]:
 def _load(name: str) -> tuple[type, Callable[[Any], Any]]:
     from importlib import import_module
 
-    if name not in AGENTS:
-        raise unknown_name("agent", name, AGENTS)
-    entry = AGENTS[name]
-    module = import_module(f"parity311.agents.{entry.module}")
+    entry = get_entry(name)
+    module = import_module(f"{__name__}.{name}")
     return getattr(module, entry.config), getattr(module, entry.maker)

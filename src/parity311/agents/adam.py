@@ -1,4 +1,9 @@
-"""Adam (Kingma & Ba 2015) for networks with an agent axis, each clipped by its own norm."""
+"""Adam (Kingma & Ba 2015) for networks with an agent axis, each clipped by its own norm.
+
+optax clips only all agents by one norm and adds ε elsewhere, which would change every trained
+agent. Given both as here it takes as long (a training 0.96 times, 0.79 to 1.06 on two busy cores)
+and gives the same weights to 2e-6: benchmarks/adam_or_optax.py, results/adam_or_optax.json.
+"""
 
 from __future__ import annotations
 

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import jax
 
+from parity311.errors import TrainingError
+
 
 class Rollout(NamedTuple):
     """What the loop collected: (length, agents, environments) and what follows."""
@@ -56,5 +58,16 @@ class Agent(NamedTuple):
     learn: Callable[[jax.Array, Any, Rollout], tuple[Any, dict[str, jax.Array]]] | None = None
     """(keys (agents,), state, logged transitions (1, agents, batch, ...)) -> (state, figures):
     learning from decisions that somebody else took; None where an agent must act to learn"""
+    read_off: Callable[[Any, Any], Any] | None = None
+    """(policy, preference (4,)) -> policy of that preference, for `decide` and `margin`, both
+    without the agent axis; None where an agent serves only the preference it was trained for"""
     config: Any = None
     """the settings it was made with"""
+
+
+def refuse_to_act(*arguments: Any) -> Any:
+    """Say that an agent learns from a log and never acts while it learns."""
+    del arguments
+    raise TrainingError(
+        "This agent learns only from logged decisions; give some (train_offline, or --logged)."
+    )

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from parity311.agents import tables
-from parity311.agents.base import Agent, Rollout
+from parity311.agents.base import Agent, Rollout, refuse_to_act
+from parity311.agents.entry import AgentEntry
 from parity311.agents.settings import Count, Size
-from parity311.errors import TrainingError
+
+ENTRY = AgentEntry(
+    says="the most frequent logged action",
+    config="BCConfig",
+    maker="make_bc",
+    title="BC",
+    needs_log=True,
+    probes=("log",),
+)
 
 
 @dataclass(frozen=True)
@@ -53,14 +62,6 @@ def make_bc(config: BCConfig | None = None) -> Agent:
         refresh_every=1,
         learn=partial(_learn, settings),
         config=settings,
-    )
-
-
-def refuse_to_act(*arguments: Any) -> Any:
-    """Say that an agent learns from a log and never acts while it learns."""
-    del arguments
-    raise TrainingError(
-        "This agent learns only from logged decisions; give some (train_offline, or --logged)."
     )
 
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from parity311.agents import replay
 from parity311.agents.adam import adam_step, zeros_like
-from parity311.agents.base import Agent, Rollout
-from parity311.agents.bc import refuse_to_act
+from parity311.agents.base import Agent, Rollout, refuse_to_act
+from parity311.agents.entry import AgentEntry
 from parity311.agents.forward import NOT_ALLOWED
 from parity311.agents.networks import (
     Network,
@@ -29,6 +29,16 @@ from parity311.agents.networks import (
     split_each,
 )
 from parity311.agents.settings import Count, CountOrNone, Layers, Share, Size, StepSize
+
+ENTRY = AgentEntry(
+    says="Q-learning held to logged actions",
+    config="BCQConfig",
+    maker="make_bcq",
+    title="BCQ",
+    needs_log=True,
+    inherits="dqn",
+    probes=("log",),
+)
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,22 @@ from parity311.agents import replay
 from parity311.agents.adam import adam_step, zeros_like
 from parity311.agents.base import Agent, Rollout
 from parity311.agents.dqn import DQNConfig, action_margin, decide_greedily
+from parity311.agents.entry import AgentEntry
 from parity311.agents.networks import Network, apply_networks, init_network, split_each
 from parity311.agents.settings import Corners, Count, CountOrNone, Share
 
 N_WEIGHTS = 4
 EQUITY = 2
 """Place of equity among the four rewards (speed, cost, equity, retention)."""
+
+ENTRY = AgentEntry(
+    says="one network for all preferences",
+    config="ConditionedConfig",
+    maker="make_conditioned",
+    covers_preferences=True,
+    inherits="dqn",
+    probes=("preferences",),
+)
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,7 @@ def make_conditioned(config: ConditionedConfig | None = None) -> Agent:
         policy=lambda state: state.network,
         rollout_length=1,
         refresh_every=settings.target_every,
+        read_off=network_for,
         config=settings,
     )
 

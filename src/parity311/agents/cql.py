@@ -12,7 +12,17 @@ from functools import cache
 
 from parity311.agents.base import Agent
 from parity311.agents.dqn import DQNConfig, make_value_agent
+from parity311.agents.entry import AgentEntry
 from parity311.agents.settings import Weight
+
+ENTRY = AgentEntry(
+    says="DQN that distrusts what was not tried",
+    config="CQLConfig",
+    maker="make_cql",
+    title="CQL",
+    inherits="dqn",
+    probes=("actions", "log"),
+)
 
 
 @dataclass(frozen=True)

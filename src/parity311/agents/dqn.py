@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from parity311.agents import replay
 from parity311.agents.adam import adam_step, zeros_like
 from parity311.agents.base import Agent, Rollout
+from parity311.agents.entry import AgentEntry
 from parity311.agents.networks import Network, apply_network, apply_networks, init_network
 from parity311.agents.settings import (
     Count,
@@ -27,6 +28,14 @@ from parity311.agents.settings import (
     Size,
     StepSize,
     Weight,
+)
+
+ENTRY = AgentEntry(
+    says="deep Q-learning",
+    config="DQNConfig",
+    maker="make_dqn",
+    title="DQN",
+    probes=("values",),
 )
 
 

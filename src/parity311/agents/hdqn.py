@@ -23,6 +23,7 @@ from parity311.agents import replay
 from parity311.agents.adam import adam_step, zeros_like
 from parity311.agents.base import Agent, Rollout
 from parity311.agents.dqn import DQNConfig
+from parity311.agents.entry import AgentEntry
 from parity311.agents.forward import NOT_ALLOWED
 from parity311.agents.networks import (
     Network,
@@ -33,6 +34,13 @@ from parity311.agents.networks import (
 )
 from parity311.agents.settings import Categories, Layers
 from parity311.errors import TrainingError
+
+ENTRY = AgentEntry(
+    says="two levels: a category, then an action",
+    config="HDQNConfig",
+    maker="make_hdqn",
+    title="HDQN",
+)
 
 
 @dataclass(frozen=True)

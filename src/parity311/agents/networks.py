@@ -19,7 +19,6 @@ __all__ = [
     "apply_networks",
     "init_network",
     "split_each",
-    "take_agent",
 ]
 
 Network: TypeAlias = dict[str, jax.Array]
@@ -99,8 +98,3 @@ def apply_network(network: Network, inputs: jax.Array) -> jax.Array:
         if layer < n_layers - 1:
             hidden = jax.nn.relu(hidden)
     return hidden
-
-
-def take_agent(networks: Network, index: int) -> Network:
-    """One agent's network, without the agent axis."""
-    return {name: values[index] for name, values in networks.items()}

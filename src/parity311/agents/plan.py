@@ -14,9 +14,19 @@ from typing import Any, NoReturn
 import jax
 import jax.numpy as jnp
 
+from parity311.agents import list_agents
 from parity311.agents.base import Agent
+from parity311.agents.entry import AgentEntry
+from parity311.engines.stream.optimum import TablePolicy
 from parity311.errors import TrainingError
-from parity311.mdp.value_iteration import TablePolicy
+
+ENTRY = AgentEntry(
+    says="the optimum of the estimated process",
+    config="PlanConfig",
+    maker="make_plan",
+    is_planner=True,
+    probes=(),
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +56,7 @@ def _refuse(*arguments: Any) -> NoReturn:
     del arguments
     raise TrainingError(
         "Agent 'plan' computes its policy and takes no steps; use `parity311 train DOMAIN --agent "
-        "plan`, or choose dqn, cql, reinforce, hdqn or td for a sweep."
+        f"plan`, or choose {list_agents(lambda entry: entry.sweeps)} for a sweep."
     )
 
 

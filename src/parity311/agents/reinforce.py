@@ -17,9 +17,17 @@ import jax.numpy as jnp
 from parity311.agents.adam import adam_step, zeros_like
 from parity311.agents.base import Agent, Rollout
 from parity311.agents.dqn import action_margin, decide_greedily
+from parity311.agents.entry import AgentEntry
 from parity311.agents.networks import Network, apply_networks, init_network, split_each
 from parity311.agents.replay import value_of_taken
 from parity311.agents.settings import Count, Layers, Share, Size, StepSize, Weight
+
+ENTRY = AgentEntry(
+    says="policy gradient with a learned baseline",
+    config="ReinforceConfig",
+    maker="make_reinforce",
+    title="REINFORCE",
+)
 
 
 @dataclass(frozen=True)

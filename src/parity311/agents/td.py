@@ -15,7 +15,16 @@ import jax.numpy as jnp
 
 from parity311.agents import replay, tables
 from parity311.agents.base import Agent, Rollout
+from parity311.agents.entry import AgentEntry
 from parity311.agents.settings import Count, Share, Size, StepSize
+
+ENTRY = AgentEntry(
+    says="tabular Q-learning on discretised observations",
+    config="TDConfig",
+    maker="make_td",
+    title="TD",
+    probes=("values", "actions"),
+)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,11 @@
-"""The audit of one domain, and of several: measure, disaggregate, compare, judge."""
+"""The audit of one domain, and of several: measure, disaggregate, compare, judge.
+
+Many tests at once: Holm for the primary contrasts, Benjamini and Hochberg for the rest.
+
+Who was served, by income quintile, as the records tell it: the first slice's short form.
+
+The whole audit (more strata, trends, monitoring, scan) is `assess.assess_domains`.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +14,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from parity311.audit.cells import AuditInputs, Cells
 from parity311.audit.compare import Comparison, compare_strata
-from parity311.audit.gap import INSUFFICIENT, Gap, Ratio
+from parity311.audit.gap import INSUFFICIENT, TAU, Gap, Ratio
 from parity311.audit.joins import JoinCoverage, join_coverage
-from parity311.audit.multiplicity import benjamini_hochberg, holm
 from parity311.audit.rates import (
     RateDraws,
     StratumRate,
@@ -37,6 +44,59 @@ from parity311.audit.trend import (
     tract_trend,
 )
 from parity311.records.schema import SEVERITIES
+
+
+def audit_inputs(
+    inputs: AuditInputs, *, tau: float = TAU, n_draws: int = 1000, seed: int = 0
+) -> dict[str, Any]:
+    """Audit what was read of one domain.
+
+    Returns
+    -------
+    ``rates`` (rows of `StratumRate`) and ``gaps`` (one a denominator, over known quintiles).
+    """
+    audit = assess_domain(inputs, AuditSpec(tau=tau, n_draws=n_draws, seed=seed))
+    gaps = [
+        {
+            "denominator": verdict.denominator,
+            "tau": tau,
+            **asdict(verdict.comparison.gap),
+            "verdict": verdict.comparison.verdict,
+            "reason": verdict.comparison.reason,
+            "measure": verdict.comparison.measure,
+            "ratio": verdict.comparison.ratio.estimate,
+        }
+        for verdict in audit.verdicts
+        if _is_plain(verdict.denominator)
+    ]
+    rates = [asdict(row) for row in audit.rates if _is_plain(row.denominator)]
+    return {"domain": inputs.domain, "rates": rates, "gaps": gaps}
+
+
+def _is_plain(denominator: str) -> bool:
+    return denominator != GIVEN_SEVERITY
+
+
+def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Adjusted p-values that control the chance of any false alarm (Holm 1979); NaN stays NaN."""
+    values = np.asarray(p_values, dtype=float)
+    adjusted = np.full(len(values), np.nan)
+    known = np.flatnonzero(np.isfinite(values))
+    order = known[np.argsort(values[known])]
+    factors = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * factors), 1.0)
+    return adjusted
+
+
+def benjamini_hochberg(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Adjusted p-values that control the share of false alarms (1995); NaN stays NaN."""
+    values = np.asarray(p_values, dtype=float)
+    adjusted = np.full(len(values), np.nan)
+    known = np.isfinite(values)
+    if known.any():
+        adjusted[known] = stats.false_discovery_control(values[known])
+    return adjusted
+
 
 GIVEN_SEVERITY = "cases, given severity"
 """Name of the denominator of rates standardised to one mix of severity codes."""

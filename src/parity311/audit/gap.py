@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from parity311.errors import InputError
-from parity311.runs.formats import format_value
+from parity311.number_text import format_value
 
 TAU = 0.05
 """Largest gap that passes (the paper's recommendation)."""
@@ -149,23 +149,6 @@ def gap_from_band(band: Band | None, rates: np.ndarray, tau: float) -> Gap:
         return Gap(np.nan, np.nan, np.nan, INSUFFICIENT, _too_few(rates))
     verdict, reason = _judge_gap(band.lower, band.upper, tau)
     return Gap(band.largest, band.lower, band.upper, verdict, reason)
-
-
-def measure_ratio(
-    rates: np.ndarray,
-    draws: np.ndarray,
-    *,
-    floor: float,
-    level: float = 0.95,
-    half_event: np.ndarray | None = None,
-    n_tracts: np.ndarray | None = None,
-) -> Ratio:
-    """Bound the smallest ratio of two strata's rates and compare it with ``floor``.
-
-    ``half_event`` (K,) is the rate that half an event makes, put in place of a rate of zero, which
-    has no logarithm.
-    """
-    return ratio_from_band(ratio_band(rates, draws, level, half_event, n_tracts), rates, floor)
 
 
 def ratio_from_band(band: Band | None, rates: np.ndarray, floor: float) -> Ratio:

@@ -15,8 +15,8 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from parity311.errors import InputError, unknown_name
-from parity311.options import LARGEST_SEED
-from parity311.runs.strict_json import canonical_json, to_plain
+from parity311.limits import LARGEST_SEED
+from parity311.storage.strict_json import canonical_json, to_plain
 
 SPEC_VERSION = 1
 """Rises when a specification written earlier would mean something else now."""

@@ -19,7 +19,6 @@ from parity311.city import setting as setting_module
 from parity311.city.agency import STAFFING_DAYS
 from parity311.city.buildings import draw_buildings
 from parity311.city.clock import draw_weather
-from parity311.city.filing_tables import write_filings
 from parity311.city.filings import draw_filings, visit_filings
 from parity311.city.incidents import nearest_year
 from parity311.city.incumbent import EXPLORATION_SHARE, Rule, severity_then_first_in
@@ -28,7 +27,7 @@ from parity311.city.process import FilingProcess, Process, describe_parameters
 from parity311.city.randomness import named_seed
 from parity311.city.setting import Setting
 from parity311.city.simulate import simulate_domain
-from parity311.city.tables import reporting_truth, write_complaints
+from parity311.city.tables import reporting_truth, write_complaints, write_filings
 from parity311.city.tracts import draw_tracts
 from parity311.records.store import write_manifest, write_parquet, write_table, writing_records
 

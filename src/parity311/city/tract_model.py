@@ -52,11 +52,11 @@ class TractModel:
     """Length of the Matérn kernel of order 3/2, in a city of 2,325 tracts."""
 
 
-# Fitted by moments (`fit_tracts`) on the 2,187 tracts of New York City, of 2,325, with a published
-# income, more than 200 residents and more than 50 households: ACS five-year 2019-23 (income,
-# tenure, population) and 2018-22 (households, education; racial shares of the same table). Rows
-# are boroughs in the order of `BOROUGHS`, columns `VARIABLES`. Units: cube root of dollars, log
-# ratios and logits, square root of persons, log of persons a household.
+# Fitted by moments (tools/fit_tracts.py) on the 2,187 tracts of New York City, of 2,325, with a
+# published income, more than 200 residents and more than 50 households: ACS five-year 2019-23
+# (income, tenure, population) and 2018-22 (households, education; racial shares of the same table).
+# Rows are boroughs in the order of `BOROUGHS`, columns `VARIABLES`. Units: cube root of dollars,
+# log ratios and logits, square root of persons, log of persons a household.
 _MEAN = [
     [37.41, 1.51, 2.28, -0.49, -0.31, 1.79, -1.39, 62.67, 1.00],
     [43.23, -0.70, -0.39, -1.01, -1.33, 0.87, -0.49, 57.28, 1.00],

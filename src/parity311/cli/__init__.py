@@ -16,19 +16,18 @@ from typing import Annotated, NoReturn
 import typer
 
 from parity311 import __version__
-from parity311.audit.commands import audit_command
+from parity311.agents import list_agents
+from parity311.cli.audit import audit_command
 from parity311.cli.bench import bench_app
-from parity311.cli.options import Preset, print_json
+from parity311.cli.explain import documents_command, explain_command
+from parity311.cli.frontier import frontier_command
+from parity311.cli.off_policy import backtest_command
+from parity311.cli.options import Cities, Json, Preset, Runs, Seed, folder_of_its_own, print_json
+from parity311.cli.records import fetch_app, records_app
+from parity311.cli.reporting import app as reporting_app
+from parity311.cli.studies import parity_command, reproduce_command
 from parity311.cli.training import sweep_command, train_command
 from parity311.errors import Parity311Error
-from parity311.evaluation.off_policy.commands import backtest_command
-from parity311.evaluation.parity_commands import parity_command
-from parity311.explain.commands import documents_command, explain_command
-from parity311.feeds.commands import fetch_app, records_app
-from parity311.lifecycle.frontier_commands import frontier_command
-from parity311.options import Cities, Json, Runs, Seed, folder_of_its_own
-from parity311.reporting.commands import app as reporting_app
-from parity311.reproduction.commands import reproduce_command
 from parity311.storage.disk import disk_error
 
 app = typer.Typer(
@@ -96,7 +95,7 @@ def build_command(
     """Build a synthetic city: records an agency would have, and apart from them the truth."""
     from parity311.city.build import build_city
     from parity311.domains import all_domains
-    from parity311.lifecycle.progress import progress_bars
+    from parity311.pipelines.progress import progress_bars
     from parity311.records.store import read_manifest
 
     with progress_bars() as progress:
@@ -135,13 +134,13 @@ def describe_command(
     as_json: Json = False,
 ) -> None:
     """Set the city's figures beside their targets from the records, and draw them."""
-    from parity311.lifecycle.describe import describe_and_draw
+    from parity311.report.describe import describe_and_draw
 
     description = describe_and_draw(city, runs)
     if as_json:
         print_json(description)
         return
-    from parity311.lifecycle.printing import print_calibration
+    from parity311.cli.printing import print_calibration
 
     print_calibration(description, show_all)
 
@@ -151,6 +150,9 @@ def run_command(
     preset: Preset = "small",
     seed: Seed = 7,
     domains: Annotated[str, typer.Option(help="Domains to take the whole way.")] = "boiler,heat",
+    agent: Annotated[
+        str, typer.Option(help=f"Agent that learns: {list_agents(lambda entry: entry.acts)}.")
+    ] = "dqn",
     runs: Runs = Path("runs"),
     cities: Cities = Path("cities"),
     records: Annotated[
@@ -164,13 +166,14 @@ def run_command(
     as_json: Json = False,
 ) -> None:
     """Take domains the whole way: records, correction, learning, comparison, audit, report."""
-    from parity311.lifecycle.progress import progress_bars
-    from parity311.lifecycle.whole_way import WholeWayConfig, run_whole_way
+    from parity311.pipelines.progress import progress_bars
+    from parity311.pipelines.run import WholeWayConfig, run_whole_way
 
     config = WholeWayConfig(
         preset=preset,
         seed=seed,
         domains=tuple(domains.split(",")),
+        agent=agent,
         records=str(records) if records else "",
     )
     with progress_bars() as progress:
@@ -178,7 +181,7 @@ def run_command(
     if as_json:
         print_json(result)
         return
-    from parity311.lifecycle.printing import print_comparison
+    from parity311.cli.printing import print_comparison
 
     print_comparison(result)
 
@@ -190,7 +193,7 @@ app.command("sweep")(sweep_command)
 @app.command("domains")
 def domains_command(as_json: Json = False) -> None:
     """List the domains: what is decided, who waits, where the data comes from."""
-    from parity311.lifecycle.printing import domain_cards, print_domains
+    from parity311.cli.printing import domain_cards, print_domains
 
     cards = domain_cards()
     if as_json:
@@ -205,8 +208,8 @@ def report_command(
     runs: Runs = Path("runs"),
 ) -> None:
     """Render a run's report again from its folder."""
-    from parity311.runs.report import render_report
-    from parity311.runs.store import open_run
+    from parity311.report.page import render_report
+    from parity311.report.store import open_run
 
     typer.echo(str(render_report(open_run(run, runs).path)))
 

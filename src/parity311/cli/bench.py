@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from parity311.cli.options import print_figures, print_json
-from parity311.evaluation.off_policy.commands import bench_off_policy_command
-from parity311.options import MOST_AGENTS, MOST_STEPS, Cities, Json, Seconds, Workers, within
+from parity311.cli.off_policy import bench_off_policy_command
+from parity311.cli.options import Cities, Json, Seconds, Workers, print_figures, print_json, within
+from parity311.limits import MOST_AGENTS, MOST_STEPS
 
 bench_app = typer.Typer(help="Measure speed and error rates, side by side.", no_args_is_help=True)
 bench_app.command("off-policy")(bench_off_policy_command)
@@ -26,7 +26,7 @@ def bench_train_command(
     as_json: Json = False,
 ) -> None:
     """Training speed, against stable-baselines3, d3rlpy and tianshou in their environments."""
-    from parity311.training.benchmark import bench_train
+    from parity311.bench.training import bench_train
 
     print_figures(bench_train(steps, rounds), as_json)
 
@@ -57,7 +57,7 @@ def bench_quality_command(
     from parity311.training.train_run import keep_to_one_thread
 
     keep_to_one_thread()
-    from parity311.evaluation.quality_bench import bench_quality
+    from parity311.studies.quality.report import bench_quality
 
     found = bench_quality(
         folder,
@@ -73,7 +73,7 @@ def bench_quality_command(
     if as_json or prepare:
         print_json(found)
     else:
-        from parity311.evaluation.quality_bench import verdict_lines
+        from parity311.studies.quality.report import verdict_lines
 
         typer.echo("\n".join(verdict_lines(found)))
 
@@ -90,7 +90,7 @@ def bench_frontier_command(
     from parity311.training.train_run import keep_to_one_thread
 
     keep_to_one_thread()
-    from parity311.training.frontier_benchmark import bench_frontier
+    from parity311.bench.frontier import bench_frontier
 
     print_figures(bench_frontier(steps, seeds), as_json)
 
@@ -104,7 +104,7 @@ def bench_records_command(
     as_json: Json = False,
 ) -> None:
     """Import and features of 311 rows, against pandas."""
-    from parity311.feeds.benchmark import bench_records
+    from parity311.bench.records import bench_records
 
     print_figures(bench_records(rows), as_json)
 
@@ -112,7 +112,7 @@ def bench_records_command(
 @bench_app.command("audit")
 def bench_audit_command(as_json: Json = False) -> None:
     """How often the audit errs, on simulated cities whose gap is known."""
-    from parity311.audit.benchmark import bench_audit
+    from parity311.bench.audit import bench_audit
 
     print_figures(bench_audit(), as_json)
 
@@ -125,7 +125,7 @@ def bench_reporting_command(
     as_json: Json = False,
 ) -> None:
     """The default correction for under-reporting: seconds by number of incidents."""
-    from parity311.reporting.benchmark import bench_reporting
+    from parity311.bench.reporting import bench_reporting
 
     print_figures(bench_reporting(incidents), as_json)
 
@@ -133,7 +133,7 @@ def bench_reporting_command(
 @bench_app.command("shapley")
 def bench_shapley_command(as_json: Json = False) -> None:
     """Exact Shapley values, against shap's exact explainer."""
-    from parity311.explain.benchmark import bench_shapley
+    from parity311.bench.shapley import bench_shapley
 
     print_figures(bench_shapley(), as_json)
 
@@ -144,7 +144,7 @@ def bench_env_command(
     as_json: Json = False,
 ) -> None:
     """Environment steps per second: the pure step, and through the adapters."""
-    from parity311.adapters.benchmark import measure_domains
+    from parity311.bench.environments import measure_domains
 
     chosen = tuple(name.strip() for name in domains.split(",") if name.strip())
     print_figures({"domains": measure_domains(chosen)}, as_json)

@@ -1,13 +1,72 @@
-"""Options of the commands that build and learn, and how commands print figures."""
+"""Options that commands share, with what each allows, and how commands print figures.
+
+A value outside what is allowed is refused when the command line is read, before any work.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from parity311.limits import LARGEST_SEED, MOST_STEPS, MOST_WORKERS
+
+
+def within(low: float, high: float) -> Callable[[float | None], float | None]:
+    """Check of an option's number: what was given, and what is allowed."""
+
+    def check(value: float | None) -> float | None:
+        if value is not None and not low <= value <= high:
+            raise typer.BadParameter(f"{value:,} was given; allowed is {low:,} to {high:,}.")
+        return value
+
+    return check
+
+
+def longer_than_nothing(seconds: float) -> float:
+    """Check of an option's seconds; without limit is allowed."""
+    if not seconds > 0:
+        raise typer.BadParameter(f"{seconds:g} seconds were given; allowed is more than 0.")
+    return seconds
+
+
+def folder_of_its_own(folder: Path) -> Path:
+    """Check of a folder that is written whole: not the current one, nor one around it."""
+    if Path.cwd().resolve().is_relative_to(folder.resolve()):
+        raise typer.BadParameter(
+            f"{folder} is the current folder or lies around it, and would be written whole; name a "
+            "folder of its own, such as cities/small."
+        )
+    return folder
+
+
+def seed_option(about: str) -> typer.models.OptionInfo:
+    """A seed, with what it is for."""
+    return typer.Option(
+        help=f"{about} A whole number from 0 to {LARGEST_SEED:,}.",
+        callback=within(0, LARGEST_SEED),
+    )
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
+Runs = Annotated[
+    Path, typer.Option("--runs", help="Folder that runs are written to.", file_okay=False)
+]
+Cities = Annotated[Path, typer.Option(help="Folder that cities are kept in.", file_okay=False)]
+Seed = Annotated[int, seed_option("Same seed, same result on the same machine.")]
+Steps = Annotated[int, typer.Option(help="Steps per environment.", callback=within(1, MOST_STEPS))]
+Workers = Annotated[
+    int, typer.Option(help="Processes; 0: one a core.", callback=within(0, MOST_WORKERS))
+]
+Seconds = Annotated[
+    float,
+    typer.Option(
+        help="Stop after so many seconds; the same command goes on.", callback=longer_than_nothing
+    ),
+]
 Preset = Annotated[str, typer.Option(help="small (200 tracts, 2023-2025) or nyc (2,325 tracts).")]
 Until = Annotated[
     datetime | None,
@@ -33,7 +92,7 @@ ActionSet = Annotated[
 
 def print_json(value: Any) -> None:
     """Print figures as strict JSON: what is not a number is null, never NaN."""
-    from parity311.runs.strict_json import to_json
+    from parity311.storage.strict_json import to_json
 
     typer.echo(to_json(value), nl=False)
 

@@ -7,23 +7,26 @@ from typing import Annotated, Any
 
 import typer
 
+from parity311.agents import list_agents
 from parity311.cli.options import (
     ActionSet,
+    Json,
     ObservationSet,
     PolicyFolder,
     ReportingEstimator,
+    Steps,
     Until,
+    longer_than_nothing,
     print_json,
+    within,
 )
 from parity311.errors import InputError
-from parity311.options import MOST_AGENTS, Json, Steps, longer_than_nothing, within
+from parity311.limits import MOST_AGENTS
 
 
 def train_command(
     domain: Annotated[str, typer.Argument(help="A domain's name; `parity311 domains` has them.")],
-    agent: Annotated[
-        str, typer.Option(help="dqn, cql, reinforce, hdqn, td, conditioned, bc, bcq or plan.")
-    ] = "dqn",
+    agent: Annotated[str, typer.Option(help=f"{list_agents()}.")] = "dqn",
     preference: Annotated[
         str, typer.Option(help="Weights of speed,cost,equity,retention; the domain's if empty.")
     ] = "",
@@ -60,7 +63,7 @@ def train_command(
     as_json: Json = False,
 ) -> None:
     """Train agents in a domain; policies are saved, and can decide without JAX."""
-    from parity311.agents import AGENTS, explain_settings
+    from parity311.agents import explain_settings, get_entry
     from parity311.training.train_run import (
         keep_to_one_thread,
         parse_preference,
@@ -85,7 +88,7 @@ def train_command(
     weights = parse_preference(preference)
     check_estimator(estimator)
     decisions = None
-    if agent in AGENTS and AGENTS[agent].needs_log:
+    if get_entry(agent).needs_log:
         decisions = _log_todays_rule(
             domain, records, weights, observation_set, action_set, estimator
         )
@@ -154,7 +157,7 @@ def _print_settings(settings: dict[str, dict[str, Any]], as_json: bool) -> None:
 
 def sweep_command(
     domain: Annotated[str, typer.Argument(help="A domain's name.")],
-    agent: Annotated[str, typer.Option(help="dqn, cql, reinforce, hdqn or td.")] = "dqn",
+    agent: Annotated[str, typer.Option(help=f"{list_agents(lambda entry: entry.sweeps)}.")] = "dqn",
     preferences: Annotated[
         int, typer.Option(help="Preferences to train.", callback=within(1, MOST_AGENTS))
     ] = 128,

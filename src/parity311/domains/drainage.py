@@ -22,9 +22,8 @@ from parity311.city.profiles import (
     dob_reporting,
     dob_service,
 )
-from parity311.mdp.contract import Action, Domain, Policy, Protocol
-from parity311.mdp.harness import Harness
-from parity311.mdp.stream import (
+from parity311.engines.stream.optimum import solve_stream
+from parity311.engines.stream.process import (
     CREW,
     OUTCOME_NAMES,
     PUT_OFF,
@@ -35,12 +34,13 @@ from parity311.mdp.stream import (
     action_table,
     describe_scene,
 )
-from parity311.mdp.stream_book import Office
-from parity311.mdp.stream_dynamics import COVERAGE_PRICED, stream_dynamics
-from parity311.mdp.stream_records import example_params, true_params
-from parity311.mdp.stream_rules import Layout, Reading, make_rule, stream_rules
-from parity311.mdp.stream_worth import capacity_shares
-from parity311.mdp.value_iteration import solve_stream
+from parity311.engines.stream.rules import Layout, Reading, make_rule, stream_rules
+from parity311.engines.stream.worth import capacity_shares
+from parity311.estimation.stream import example_params, true_params
+from parity311.estimation.stream_book import Office
+from parity311.estimation.stream_dynamics import COVERAGE_PRICED, stream_dynamics
+from parity311.mdp.contract import Action, Domain, Policy, Protocol
+from parity311.mdp.harness import Harness
 from parity311.records.schema import BOROUGHS
 from parity311.records.sql import cases, literal
 from parity311.records.store import open_records
@@ -205,7 +205,6 @@ DOMAIN = Domain(
     agent_settings={"dqn": {"discount": 0.95, "hidden": (64, 64)}},
     preference=(0.5, 0.2, 0.0, 0.3),
     price_step=0.03,
-    explainer="permutation",
     heuristics={**stream_rules(LAYOUT), "expert": make_expert},
     dynamics=stream_dynamics(
         OFFICE,

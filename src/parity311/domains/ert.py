@@ -23,12 +23,19 @@ from parity311.city.profiles import (
     dob_reporting,
     dob_service,
 )
-from parity311.mdp import backlog as line
-from parity311.mdp import backlog_estimate, backlog_rules
-from parity311.mdp.backlog_dynamics import backlog_dynamics, true_params
-from parity311.mdp.backlog_params import example_backlog
-from parity311.mdp.backlog_rules import linear_choice, play_action
-from parity311.mdp.backlog_step import count_step, draw_step, pass_step, scale_reward, weigh_cases
+from parity311.engines.backlog import process as line
+from parity311.engines.backlog import rules as backlog_rules
+from parity311.engines.backlog.params import example_backlog
+from parity311.engines.backlog.rules import linear_choice, play_action
+from parity311.engines.backlog.step import (
+    count_step,
+    draw_step,
+    pass_step,
+    scale_reward,
+    weigh_cases,
+)
+from parity311.estimation import backlog as backlog_estimate
+from parity311.estimation.backlog_dynamics import backlog_dynamics, true_params
 from parity311.mdp.contract import (
     N_STRATA,
     Action,
@@ -310,7 +317,6 @@ DOMAIN = Domain(
     # Emergencies: a day in danger outweighs the hours it takes to end it.
     preference=(0.7, 0.3, 0.0, 0.0),
     price_step=0.01,
-    explainer="exact",
     heuristics={
         "balanced": play_action("crews_2", "crews_2"),
         "always": play_action("crews_3", "crews_3"),

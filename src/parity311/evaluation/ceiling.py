@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
+from parity311.engines.heuristics import Cases, Threshold, cell_index, hold_to_share
+from parity311.engines.table import rules, scores
 from parity311.errors import InputError
-from parity311.mdp import rules, scores
+from parity311.estimation.kind_chances import pooled_chances
 from parity311.mdp.contract import N_KNOWN_STRATA
 from parity311.mdp.harness import Harness
-from parity311.mdp.heuristics import Cases, Threshold, cell_index, hold_to_share
-from parity311.mdp.kind_chances import pooled_chances
 
 N_SPLITS = 20
 """Random halves over which it is averaged what could be learned at all."""

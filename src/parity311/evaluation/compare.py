@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 
+from parity311.engines.heuristics import Cases, QueueRule, Threshold
+from parity311.engines.table.rules import hold_to_capacity
 from parity311.errors import InputError
 from parity311.evaluation import ceiling, metrics
 from parity311.evaluation.rollout import CHUNK, Contender, Episodes, evaluate
@@ -25,8 +27,6 @@ from parity311.evaluation.titles import EQUITY_MARK, TODAY
 from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, N_STRATA, Policy
 from parity311.mdp.equity import PRICE_CAP, relative_need_weights
 from parity311.mdp.harness import Harness
-from parity311.mdp.heuristics import Cases, QueueRule, Threshold
-from parity311.mdp.rules import hold_to_capacity
 from parity311.training.loop import Trained
 
 SETTLING_ROUNDS = 4

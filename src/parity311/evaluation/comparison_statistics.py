@@ -4,16 +4,73 @@ After Agarwal et al. (2021), "Deep reinforcement learning at the edge of the sta
 interquartile means instead of means or medians, bootstrap intervals stratified by task, and the
 probability of improvement. Within one domain the runs are training seeds and the tasks are test
 episodes, which every policy plays with the same random numbers; both are resampled.
+
+Where a policy's gap may lie when the incidents it divides by are estimates.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from parity311.errors import InputError
+from parity311.estimation.correction import Correction
 from parity311.evaluation.metrics import Figure, divide, figure_of, gap_figure
+from parity311.evaluation.titles import TODAY
+from parity311.mdp.contract import N_KNOWN_STRATA
+from parity311.reporting.incidents import INTERVAL
+
+
+def gap_ranges(
+    policies: Sequence[dict[str, Any]], correction: Correction
+) -> dict[str, dict[str, float]]:
+    """Where each policy's gap, and its change against today's rule, may lie, by policy.
+
+    Coverage divides by estimated incidents: every joint draw of them gives another gap. What a
+    policy finds is held fixed. The range also covers the interval over test episodes.
+    """
+    calibration = correction.calibration
+    draws = calibration.draws[:, :N_KNOWN_STRATA]
+    scale = np.divide(
+        calibration.denominators[:N_KNOWN_STRATA], draws, out=np.full_like(draws, np.nan),
+        where=draws > 0,
+    )  # fmt: skip
+    gaps = {row["policy"]: _gaps(row, scale) for row in policies}
+    found = {}
+    for row in policies:
+        own, change = gaps[row["policy"]], gaps[row["policy"]] - gaps[TODAY]
+        moved = row["against_today"]["coverage_gap"]
+        found[row["policy"]] = {
+            **_range(own, row["coverage_gap"], ("lower", "upper")),
+            **_range(change, moved, ("change_lower", "change_upper")),
+        }
+    return found
+
+
+def _gaps(row: dict[str, Any], scale: np.ndarray) -> np.ndarray:
+    """Gap of one policy under every draw, (n_draws,)."""
+    values = [cell["value"] for cell in row["coverage"][:N_KNOWN_STRATA]]
+    coverage = np.array([np.nan if value is None else value for value in values], float)
+    usable = np.isfinite(coverage) & np.isfinite(scale).all(axis=0)
+    if usable.sum() < 2:
+        return np.full(len(scale), np.nan)
+    drawn = np.minimum(coverage[usable] * scale[:, usable], 1.0)
+    return drawn.max(axis=1) - drawn.min(axis=1)
+
+
+def _range(drawn: np.ndarray, figure: dict[str, Any], names: tuple[str, str]) -> dict[str, float]:
+    """Ends of what the draws say, as wide as the figure's own interval at least."""
+    if not np.isfinite(drawn).all():
+        return dict.fromkeys(names, float("nan"))
+    lower, upper = (float(end) for end in np.percentile(drawn, INTERVAL))
+    return {
+        names[0]: float(np.nanmin([lower, figure["lower"]])),
+        names[1]: float(np.nanmax([upper, figure["upper"]])),
+    }
+
 
 N_RESAMPLES = 1000
 TRIM_SHARE = 0.25
@@ -150,18 +207,3 @@ def _wins(first: np.ndarray, second: np.ndarray, resamples: Resamples) -> np.nda
         by_pair = np.take_along_axis(by_pair, resamples.seeds[::-1][:, None, :], axis=2)
         by_pair[0] = wins.mean(axis=2)
     return by_pair.mean(axis=(1, 2))
-
-
-def aggregate_tasks(scores: np.ndarray, *, seed: int = 0, n_resamples: int = N_RESAMPLES) -> Figure:
-    """Interquartile mean over all runs and tasks of (runs, tasks), runs resampled within tasks.
-
-    Scores must be on one scale across tasks, as in a share of the way from one policy to another.
-    """
-    n_runs, n_tasks = scores.shape
-    rng = np.random.default_rng(seed)
-    rows = rng.integers(0, n_runs, (n_resamples, n_runs, n_tasks))
-    drawn = scores[rows, np.arange(n_tasks)].reshape(n_resamples, -1)
-    samples = np.append(interquartile_mean(scores.reshape(1, -1)), interquartile_mean(drawn))
-    few = np.sqrt(n_runs / (n_runs - 1)) if n_runs > 1 else 1.0
-    empty = np.zeros((1, 1), np.int64)
-    return Resamples(empty, empty, float(few)).figure(samples)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from parity311.engines.heuristics import Cases
 from parity311.evaluation.ceiling import bayes_chances, least_price
 from parity311.evaluation.compare import DUAL
 from parity311.evaluation.frontier import (
@@ -26,7 +27,6 @@ from parity311.evaluation.frontier import (
 )
 from parity311.mdp.contract import EQUITY, REWARD_NAMES
 from parity311.mdp.harness import Harness
-from parity311.mdp.heuristics import Cases
 from parity311.training.intervals import ANY, SHARE
 
 FIGURES = ("speed", "cost", "gap", "recall", "visits")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from parity311.agents import all_agents
+
 EQUITY_MARK = "_equity_"
 """Stands between an agent's name and its equity weight in a policy's id."""
 TODAY = "balanced"
@@ -15,14 +17,13 @@ POLICY_TITLES = {
     "searched": "best rule of a search",
     "score": "score, no equity",
 }
-ACRONYMS = ("bc", "bcq", "cql", "dqn", "hdqn", "reinforce", "td")
-"""Agents whose names are written in capitals."""
 
 
 def policy_title(name: str) -> str:
     """A policy's name for a page."""
     agent, _, weight = name.partition(EQUITY_MARK)
-    plain = agent.upper() if agent in ACRONYMS else agent.replace("_", " ")
+    entry = all_agents().get(agent)
+    plain = (entry.title if entry else "") or agent.replace("_", " ")
     title = POLICY_TITLES.get(agent, plain)
     return f"{title}, paid for coverage" if weight else title
 

@@ -19,15 +19,20 @@ import pyarrow as pa
 from parity311.errors import InputError, RecordsError, unknown_name
 from parity311.feeds import judge
 from parity311.feeds.citymap import CityMap
-from parity311.feeds.classify import count_unknown_outcomes, make_outcome_map, make_type_map
+from parity311.feeds.classify import (
+    count_unknown_outcomes,
+    find_repeats,
+    make_outcome_map,
+    make_type_map,
+    match_sources,
+)
 from parity311.feeds.codes import known_domains, load_codes, make_mapped_codes
 from parity311.feeds.coverage import measure_coverage
 from parity311.feeds.dates import DATE_COLUMNS, DateReading, read_dates
 from parity311.feeds.inputs import InputGroup, collect_inputs
-from parity311.feeds.matching import find_repeats, match_sources
 from parity311.feeds.parsing import TIME_ZONE
 from parity311.feeds.places import fill_tracts, locate_rows, read_places, read_tracts
-from parity311.feeds.reference import import_references
+from parity311.feeds.reference import import_references, import_violations
 from parity311.feeds.staging import (
     cannot_read,
     rows_of,
@@ -35,7 +40,6 @@ from parity311.feeds.staging import (
     take_unreadable,
     write_stage,
 )
-from parity311.feeds.violations import import_violations
 from parity311.feeds.work import (
     COMPLAINT_KINDS,
     FIGURE_KINDS,

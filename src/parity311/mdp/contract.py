@@ -174,7 +174,7 @@ class Dynamics:
     """(records, params, date_from, date_to) -> `SeenComplaints`: what is decided about, on record;
     explanations of one complaint need it"""
     cases: Callable[..., Any] | None = None
-    """(params) -> `parity311.mdp.heuristics.Cases` where steps are independent of each other"""
+    """(params) -> `parity311.engines.heuristics.Cases` where steps are independent of each other"""
     candidates: Callable[..., Any] | None = None
     """(params, harness) -> policies among which a search looks for the best known, elsewhere"""
 
@@ -224,6 +224,7 @@ class Domain:
     price_step: float = 0.01
     """η of the coverage prices, per step (facts on what learns parity: 0.01 to 0.03)."""
     explainer: str = ""
+    """Explainer the paper names for this domain (its section on SHAP-based auditing), if any."""
     heuristics: Mapping[str, Callable[..., Policy]] = field(default_factory=dict)
     """Name -> maker(params, harness) -> policy: rules of thumb, built from estimated params."""
     dynamics: Dynamics | None = None

@@ -28,9 +28,14 @@ from parity311.errors import RecordsError, unknown_name
 from parity311.records.schema import FORMAT_VERSION, TABLES
 from parity311.records.sql import Connection, Value, add_view, connect, literal, lock
 from parity311.records.validate import validate_file, validate_table
-from parity311.storage.folders import Kind, describe_folder, recover_for_reading, writing_folder
+from parity311.storage.folders import (
+    Kind,
+    describe_folder,
+    recover_for_reading,
+    scratch_folder,
+    writing_folder,
+)
 from parity311.storage.hashes import describe_file, is_of_size, is_seal_broken, is_unchanged, seal
-from parity311.storage.scratch import scratch_folder
 
 MANIFEST = "manifest.json"
 OTHER_FILES = ("truth/parameters.json",)
@@ -238,6 +243,11 @@ class Records:
             raise RecordsError(
                 f"{path} was changed since it was written. {_cure(self.folder, self.manifest)}"
             )
+
+    @property
+    def is_real(self) -> bool:
+        """Whether records were imported, so that there is no truth beside them."""
+        return self.manifest.get("kind") == "import"
 
     @property
     def window(self) -> tuple[date, date]:

@@ -143,19 +143,6 @@ def areas_from_tracts(table: pa.Table) -> Areas:
     )
 
 
-def areas_from_names(names: np.ndarray) -> Areas:
-    """Areas known by name only: no covariates, no neighbours, equal households."""
-    n = len(names)
-    return Areas(
-        geoid=np.asarray(names, dtype=object),
-        borough=np.full(n, "", dtype=object),
-        households=np.ones(n),
-        income_quintile=np.zeros(n, dtype=np.int64),
-        covariates={},
-        edges=np.zeros((0, 2), dtype=np.int64),
-    )
-
-
 def edges_from_neighbours(geoid: np.ndarray, neighbours: list[list[str]]) -> np.ndarray:
     """Pairs of indices, each once; a neighbour outside the table is left out."""
     place = {name: index for index, name in enumerate(geoid)}

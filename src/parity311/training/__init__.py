@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 N_ENVIRONMENTS = 8
 """Episodes an agent plays side by side: one update then sees eight new steps."""
 
-TAKES_AFTER_DQN = ("cql", "bcq", "conditioned")
-"""Agents that use a domain's settings of DQN where it has none of their own; the others share only
-how far ahead they look."""
+DISCOUNT_OF = "dqn"
+"""Agent for which domains say how far ahead to look (`discount`); every other shares that."""
 
 
 def train(
@@ -44,18 +43,18 @@ def train(
     Exploration and, where the agent has it, the step size fall over the steps there are;
     ``settings`` override everything.
     """
-    from parity311.agents import AGENTS
+    from parity311.agents import get_entry
     from parity311.mdp.harness import Harness
     from parity311.training.frontier import cover, train_menu
     from parity311.training.loop import train_agents
     from parity311.training.planning import plan
 
     harness = Harness(domain, observation_set=observation_set, action_set=action_set)
-    if agent in AGENTS and AGENTS[agent].is_planner:
+    if get_entry(agent).is_planner:
         return plan(harness, params, preferences, seeds)
-    # One network covers all preferences; what is asked for is read off it.
     learn = train_agents
-    if agent == "conditioned":
+    if get_entry(agent).covers_preferences:
+        # One agent covers all preferences; what is asked for is read off it.
         learn, settings = train_menu, {"corners": cover(domain, preferences), **(settings or {})}
     return learn(
         harness,
@@ -75,28 +74,29 @@ def train(
 def agent_for(
     harness: Harness, agent: str, steps: int, settings: Mapping[str, Any] | None = None
 ) -> Agent:
-    """Agent of this name with a domain's settings, made for this many steps."""
-    from parity311.agents import agent_config, make_agent, setting_names
+    """Agent of this name with a domain's settings, made for this many steps.
+
+    Of what domain and training know, an agent is told what its hyper-parameters have a name for.
+    """
+    from parity311.agents import agent_config, get_entry, make_agent, setting_names
     from parity311.training.frontier import hull_of
 
-    domain = harness.domain
-    of_dqn = dict(domain.agent_settings.get("dqn", {}))
-    if agent not in TAKES_AFTER_DQN:
-        of_dqn = {name: value for name, value in of_dqn.items() if name == "discount"}
+    domain, allowed = harness.domain, setting_names(agent)
+    shared = domain.agent_settings.get(DISCOUNT_OF, {})
     actions = domain.actions_of(harness.action_set)
     classes = [action.escalates for action in actions]
-    scheduled = {
-        **(of_dqn if agent != "dqn" else {}),
+    known = {
+        **({"discount": shared["discount"]} if "discount" in shared else {}),
+        **domain.agent_settings.get(get_entry(agent).inherits, {}),
         "epsilon_steps": max(steps // 2, 1),
         "anneal_steps": steps,
         "episode_length": harness.horizon if 0 < harness.horizon <= 400 else 168,
         "n_coverage_features": len(harness.observation_names) - len(harness.columns),
-        "corners": hull_of(domain) if agent == "conditioned" else (),
+        "corners": hull_of(domain) if "corners" in allowed else (),
         # By default a category is whether anybody is sent.
         "categories": tuple(int(sends and not all(classes)) for sends in classes),
     }
-    allowed = setting_names(agent)
-    chosen = {name: value for name, value in scheduled.items() if name in allowed}
+    chosen = {name: value for name, value in known.items() if name in allowed}
     chosen |= {**domain.agent_settings.get(agent, {}), **(settings or {})}
     return make_agent(agent, agent_config(agent, chosen))
 

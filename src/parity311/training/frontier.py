@@ -17,8 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 
-from parity311.agents.conditioned import network_for
-from parity311.agents.dqn import action_margin, decide_greedily
 from parity311.errors import InputError
 from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, Domain, Policy
 from parity311.mdp.equity import coverage_gap
@@ -174,14 +172,14 @@ def read_off_all(trained: Trained, preferences: np.ndarray) -> Trained:
     Preference-major: all seeds of the first preference come first.
     """
     n_seeds = trained.n_agents
-    networks = [
-        network_for(trained.weights(index), one) for one in preferences for index in range(n_seeds)
+    read_off = trained.agent.read_off
+    assert read_off is not None
+    found = [
+        read_off(trained.weights(index), one) for one in preferences for index in range(n_seeds)
     ]
-    policies = {
-        name: np.stack([np.asarray(network[name]) for network in networks]) for name in networks[0]
-    }
+    policies = jax.tree.map(lambda *leaves: np.stack([np.asarray(x) for x in leaves]), *found)
     return Trained(
-        agent=trained.agent._replace(decide=decide_greedily, margin=action_margin),
+        agent=trained.agent,
         harness=trained.harness,
         policies=policies,
         preferences=np.repeat(np.asarray(preferences, np.float32), n_seeds, axis=0),

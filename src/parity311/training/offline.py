@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from parity311.agents import agent_config, all_agents, make_agent
 from parity311.agents.base import Agent, Rollout
 from parity311.agents.networks import split_each
 from parity311.agents.replay import draw_places
@@ -89,8 +90,9 @@ def train_offline(
         counts the whole log in one.
     """
     if agent.learn is None:
+        others = [name for name in all_agents() if make_agent(name, agent_config(name)).learn]
         raise TrainingError(
-            f"Agent {agent.name!r} must act to learn; from a log learn dqn, cql, td, bc and bcq."
+            f"Agent {agent.name!r} must act to learn; from a log learn {', '.join(others)}."
         )
     weights = check_preferences(preferences)
     if not seeds or steps < 1:

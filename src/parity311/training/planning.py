@@ -8,11 +8,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from parity311.agents import list_agents
 from parity311.agents.plan import make_plan, policy_arrays
+from parity311.engines.stream.optimum import TablePolicy
 from parity311.errors import TrainingError
 from parity311.mdp.contract import EQUITY, N_STRATA
 from parity311.mdp.harness import Harness
-from parity311.mdp.value_iteration import TablePolicy
 from parity311.training.loop import Trained, check_preferences
 
 
@@ -28,7 +29,7 @@ def plan(
     if solve is None:
         raise TrainingError(
             f"Domain {harness.domain.slug!r} has no exact solution, so there is nothing to plan "
-            "with; choose dqn, cql, reinforce, hdqn or td."
+            f"with; choose {list_agents(lambda entry: entry.sweeps)}."
         )
     if (weights[:, EQUITY] > 0).any():
         raise TrainingError(

@@ -95,7 +95,7 @@ def run_training(
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Train, keep checkpoints, write every agent's policy; what was reached, as plain figures."""
-    from parity311.agents import AGENTS
+    from parity311.agents import get_entry
     from parity311.mdp.harness import Harness
     from parity311.training import agent_for, train
     from parity311.training.checkpoint import Checkpoints
@@ -111,10 +111,11 @@ def run_training(
     kept = Checkpoints(out / "checkpoint", resume=resume)
     began = time.monotonic()
     with one_writer(out):
-        if AGENTS[agent].needs_log or decisions is not None:
+        if get_entry(agent).needs_log or decisions is not None:
             if decisions is None:
                 raise InputError(f"Agent {agent!r} learns from logged decisions; give a log.")
-            n_updates = 1 if agent == "bc" else steps
+            # Without batches the whole log is counted, and once is enough.
+            n_updates = steps if hasattr(made.config, "batch_size") else 1
             trained = train_offline(
                 harness, decisions, made, [chosen], seeds, n_updates,
                 progress=progress, checkpoints=kept, stop_after_s=stop_after_s,

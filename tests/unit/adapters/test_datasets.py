@@ -10,8 +10,8 @@ import pytest
 
 from parity311.adapters.datasets import log_decisions, to_mdp_dataset, to_table, write_parquet
 from parity311.adapters.setting import make_setting
+from parity311.engines import heuristics
 from parity311.errors import InputError
-from parity311.mdp import heuristics
 
 SETTING = make_setting("boiler", max_steps=50)
 RULE = heuristics.always(1)

@@ -15,7 +15,6 @@ from parity311.agents.networks import (
     apply_network_numpy,
     apply_networks,
     init_network,
-    take_agent,
 )
 from parity311.errors import InputError
 
@@ -84,7 +83,7 @@ def test_one_network_in_three_forms_gives_one_answer() -> None:
     networks = init_network(jax.random.split(jax.random.key(0), 3), (5, 16, 16, 2))
     seen = jax.random.normal(jax.random.key(1), (7, 5))
     batched = apply_networks(networks, jnp.broadcast_to(seen, (3, 7, 5)))[1]
-    alone = take_agent(networks, 1)
+    alone = jax.tree.map(lambda values: values[1], networks)
     np.testing.assert_allclose(
         jax.vmap(lambda x: apply_network(alone, x))(seen), batched, atol=1e-5
     )

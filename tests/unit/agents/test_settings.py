@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_origin, get_type_hints
 
 import pytest
 
-from parity311.agents import AGENT_NAMES, _load, agent_config
+from parity311.agents import _load, agent_config, all_agents
 from parity311.agents.settings import check_settings
 from parity311.domains import all_domains
 from parity311.errors import InputError
@@ -45,7 +45,7 @@ def test_a_setting_at_the_edge_is_accepted(text: str) -> None:
     assert getattr(agent_config("dqn", {name: value}), name) == value
 
 
-@pytest.mark.parametrize("agent", AGENT_NAMES)
+@pytest.mark.parametrize("agent", all_agents())
 def test_every_setting_declares_what_it_may_be(agent: str) -> None:
     config_type = _load(agent)[0]
     hints = get_type_hints(config_type, include_extras=True)

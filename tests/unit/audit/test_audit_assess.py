@@ -16,7 +16,7 @@ from parity311.audit.resample import draw_rates, draw_weights
 from parity311.audit.spec import AuditSpec
 from parity311.audit.strata import income_quintiles, make_grouping
 from parity311.errors import InputError
-from parity311.runs.strict_json import to_json
+from parity311.storage.strict_json import to_json
 
 SPEC = AuditSpec(
     n_draws=300,

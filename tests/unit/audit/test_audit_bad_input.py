@@ -11,16 +11,16 @@ import pytest
 from tests.unit.audit.audit_city import make_inputs
 from tests.unit.explain.stored_run import make_episodes, make_policy
 
-from parity311.audit.audit_run import audit_run
 from parity311.audit.cells import AuditInputs
 from parity311.audit.episodes import EpisodeInputs
 from parity311.audit.spec import AuditSpec, with_options
-from parity311.audit.stored import store_inputs
-from parity311.explain.explain_run import explain_run
-from parity311.explain.stored import store_policies
-from parity311.runs.folder import Run, open_run
-from parity311.runs.store import start_run
-from parity311.runs.strict_json import to_json
+from parity311.pipelines.audit import audit_run
+from parity311.pipelines.explain import explain_run
+from parity311.report.audit_inputs import store_inputs
+from parity311.report.explain_inputs import store_policies
+from parity311.report.folder import Run, open_run
+from parity311.report.store import start_run
+from parity311.storage.strict_json import to_json
 
 SPEC = with_options(AuditSpec(n_draws=150), strata="all")
 

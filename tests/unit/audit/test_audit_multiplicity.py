@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from parity311.audit.multiplicity import benjamini_hochberg, e_benjamini_hochberg, holm
+from parity311.audit.assess import benjamini_hochberg, holm
 
 
 def test_holm_by_hand() -> None:
@@ -21,8 +21,3 @@ def test_a_test_that_could_not_be_made_stays_out() -> None:
     assert holm([0.01, np.nan]) == pytest.approx([0.01, np.nan], nan_ok=True)
     assert benjamini_hochberg([np.nan, 0.02]) == pytest.approx([np.nan, 0.02], nan_ok=True)
     assert len(holm([])) == 0
-
-
-def test_e_values_of_several_domains() -> None:
-    assert e_benjamini_hochberg([50.0, 1.0, 45.0], 0.05).tolist() == [True, False, True]
-    assert not e_benjamini_hochberg([10.0, 1.0, 5.0], 0.05).any()

@@ -11,13 +11,13 @@ import pytest
 from tests.conftest import table_of, tiny_tables, write_folder
 from tests.unit.audit.audit_city import make_inputs
 
-from parity311.audit.audit_run import apply_published
 from parity311.audit.cells import AuditInputs, read_inputs
 from parity311.audit.spec import ESTIMANDS, AuditSpec
-from parity311.audit.stored import load_inputs, store_inputs
+from parity311.pipelines.audit import apply_published
 from parity311.records.store import open_records
-from parity311.runs.folder import open_run
-from parity311.runs.store import start_run
+from parity311.report.audit_inputs import load_inputs, store_inputs
+from parity311.report.folder import open_run
+from parity311.report.store import start_run
 
 FROM, TO = date(2024, 1, 1), date(2024, 4, 22)
 

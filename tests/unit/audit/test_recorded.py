@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from tests.conftest import tiny_tables, write_folder
 
+from parity311.audit.assess import audit_inputs
 from parity311.audit.cells import cells_from_table, read_inputs, table_from_cells
-from parity311.audit.recorded import audit_recorded
 from parity311.errors import EstimationError, InputError, RunError
 from parity311.records.store import open_records
 
@@ -74,9 +74,7 @@ def test_cells_survive_the_table_of_a_run(tiny_records: Path) -> None:
 
 def test_three_denominators_and_small_strata(tiny_records: Path) -> None:
     draws = np.full((7, 2), 40.0)
-    audit = audit_recorded(
-        open_records(tiny_records), "heat", date_from=YEAR[0], date_to=YEAR[1], incident_draws=draws
-    )
+    audit = audit_inputs(read(tiny_records, incident_draws=draws))
     rate = {(row["denominator"], row["stratum"][:2]): row for row in audit["rates"]}
     assert rate["complaints", "Q1"]["rate"] == 0.5
     # Forty estimated incidents a tract, of which 35 in 40 are due.

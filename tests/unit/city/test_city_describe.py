@@ -3,9 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from parity311.city.describe import NOT_APPLICABLE, NOT_MEASURED, describe_city
-from parity311.city.measure_addresses import gini
-from parity311.city.measure_reporting import cross_auc
+from parity311.city.describe import NOT_APPLICABLE, NOT_MEASURED, cross_auc, describe_city, gini
 from parity311.city.targets import all_targets
 from parity311.records.store import read_manifest
 

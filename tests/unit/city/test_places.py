@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from tools.fit_tracts import fit_tracts, morans_i
 
 from parity311.city.buildings import UNITS_PER_HOUSEHOLD, draw_buildings
-from parity311.city.fit_tracts import fit_tracts, morans_i
 from parity311.city.places import BOROUGHS, Buildings, Tracts
 from parity311.city.plan import join_neighbours, to_km
 from parity311.city.tract_model import NEW_YORK

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tests.unit.domains.backlog_play import (
+from tests.unit.engines.backlog_play import (
     Played,
     feature_distance,
     lost_complaints,

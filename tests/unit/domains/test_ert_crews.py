@@ -7,7 +7,7 @@ from functools import cache
 import jax
 import jax.numpy as jnp
 import numpy as np
-from tests.unit.domains.backlog_play import (
+from tests.unit.engines.backlog_play import (
     Played,
     feature_distance,
     lost_complaints,

@@ -6,7 +6,7 @@ from functools import cache
 
 import jax.numpy as jnp
 import numpy as np
-from tests.unit.domains.backlog_play import (
+from tests.unit.engines.backlog_play import (
     Played,
     feature_distance,
     lost_complaints,
@@ -16,7 +16,7 @@ from tests.unit.domains.backlog_play import (
 )
 
 from parity311.domains import get_domain, housing
-from parity311.mdp import backlog as line
+from parity311.engines.backlog import process as line
 
 
 @cache

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.unit.domains.backlog_play import (
+from tests.unit.engines.backlog_play import (
     Played,
     feature_distance,
     lost_complaints,
@@ -18,9 +18,9 @@ from tests.unit.domains.backlog_play import (
 )
 
 from parity311.domains import get_domain, scaffold
+from parity311.domains.scaffold.sites import make_site_params
+from parity311.engines.trips import SHARED_TIME
 from parity311.errors import InputError
-from parity311.mdp.office import SHARED_TIME
-from parity311.mdp.sites import make_site_params
 
 PARAMS = scaffold.example()
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from parity311.domains import boiler, get_domain
+from parity311.engines.heuristics import Threshold
 from parity311.errors import InputError
 from parity311.evaluation.ceiling import bayes_chances, bayes_rule, learnable_share, least_price
 from parity311.evaluation.rollout import Contender, evaluate
 from parity311.mdp.harness import Harness
-from parity311.mdp.heuristics import Threshold
 
 DOMAIN = get_domain("boiler")
 HARNESS = Harness(DOMAIN)

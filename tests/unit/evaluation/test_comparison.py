@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from parity311.domains import boiler, get_domain
+from parity311.engines import heuristics
 from parity311.errors import InputError
 from parity311.evaluation import metrics
 from parity311.evaluation.compare import best_name, compare_policies
 from parity311.evaluation.rollout import Contender, Episodes, evaluate
-from parity311.mdp import heuristics
 from parity311.mdp.contract import Tally
 from parity311.mdp.harness import Harness
 from parity311.training import train, with_equity

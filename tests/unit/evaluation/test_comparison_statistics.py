@@ -8,7 +8,6 @@ from scipy import stats
 
 from parity311.errors import InputError
 from parity311.evaluation.comparison_statistics import (
-    aggregate_tasks,
     compare_runs,
     interquartile_mean,
     make_resamples,
@@ -73,12 +72,3 @@ def test_a_ratio_is_of_sums_not_a_mean_of_ratios() -> None:
 def test_seeds_must_be_as_many_as_the_resamples_are_for() -> None:
     with pytest.raises(InputError, match="4 runs were given"):
         mean_samples(np.ones((4, 10)), make_resamples(5, 10))
-
-
-def test_tasks_are_resampled_within_themselves() -> None:
-    """Two tasks far apart: the interval is that of the runs, not of the distance."""
-    rng = np.random.default_rng(3)
-    scores = np.column_stack([rng.normal(0, 0.1, 6), rng.normal(5, 0.1, 6)])
-    found = aggregate_tasks(scores)
-    assert found.upper - found.lower < 0.5
-    assert found.lower < 2.5 < found.upper

@@ -22,13 +22,6 @@ from parity311.evaluation.frontier import (
     read_at,
     summarise_values,
 )
-from parity311.evaluation.frontier_page import (
-    _price_chart,
-    _price_words,
-    _scatter,
-    render,
-    summarise_in_words,
-)
 from parity311.evaluation.frontier_records import PriceFloor, summarise_frontier
 from parity311.evaluation.frontier_sensitivity import (
     NOTHING,
@@ -37,6 +30,13 @@ from parity311.evaluation.frontier_sensitivity import (
     name_most_moving,
 )
 from parity311.mdp.harness import Harness
+from parity311.report.frontier_page import (
+    _price_chart,
+    _price_words,
+    _scatter,
+    render,
+    summarise_in_words,
+)
 
 N_SEEDS = 3
 

@@ -10,10 +10,11 @@ from tests.unit.audit.audit_city import make_inputs
 from tests.unit.explain.networks import make_network
 
 from parity311.audit.episodes import EpisodeInputs
-from parity311.audit.stored import store_inputs
-from parity311.explain.stored import ExplainInputs, store_policies
-from parity311.runs.folder import Run, open_run
-from parity311.runs.store import start_run
+from parity311.explain.inputs import ExplainInputs
+from parity311.report.audit_inputs import store_inputs
+from parity311.report.explain_inputs import store_policies
+from parity311.report.folder import Run, open_run
+from parity311.report.store import start_run
 
 FEATURES = ("no_heat", "building_wide", "unit_count", "zip_freq_24h")
 ACTIONS = ("Defer", "Batch", "Inspect")

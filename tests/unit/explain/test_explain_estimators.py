@@ -6,18 +6,20 @@ import numpy as np
 import pytest
 from tests.unit.explain.networks import make_network, make_rows
 
+from parity311.domains import all_domains
 from parity311.errors import InputError
 from parity311.explain.estimators import (
     EXPLAINERS,
-    PAPER_EXPLAINERS,
     compare_explainers,
     expected_gradients,
     explain,
+    explainer_of_paper,
+    fit_tree,
     kernel_shapley,
     permutation_shapley,
+    tree_shapley,
 )
 from parity311.explain.exact import exact_shapley
-from parity311.explain.trees import fit_tree, tree_shapley
 
 NETWORK = make_network(0)
 ROWS, BACKGROUND = make_rows(1, 20), make_rows(2, 30)
@@ -92,6 +94,9 @@ def test_agreement_names_every_explainer() -> None:
 
 
 def test_every_domain_of_the_paper_has_a_known_explainer() -> None:
-    assert set(PAPER_EXPLAINERS.values()) <= set(EXPLAINERS)
+    named = {slug: explainer_of_paper(slug) for slug in all_domains()}
+    assert {one for one in named.values() if one} == set(EXPLAINERS)
+    assert (named["boiler"], named["heat"], named["snad"]) == ("kernel", "tree", "exact")
+    assert explainer_of_paper("ert") == explainer_of_paper("nowhere") == ""
     with pytest.raises(InputError, match="Did you mean 'kernel'"):
         explain(NETWORK, ROWS, BACKGROUND, "kernal")

@@ -22,7 +22,6 @@ from parity311.explain.phrases import (
     translation,
 )
 from parity311.explain.reasons import Explanation, explain_decision, write_notice
-from parity311.explain.variants import drop_and_retrain
 
 NAMES = ("no_heat", "building_wide", "unit_count", "zip_freq_24h", "mystery")
 ACTIONS = ("Defer", "Inspect")
@@ -138,16 +137,6 @@ def test_a_catalogue_survives_quotes_and_long_lines() -> None:
     import io
 
     assert gettext.GNUTranslations(io.BytesIO(compile_catalogue(text))).gettext('a "b"') == "x y"
-
-
-def test_dropping_a_feature_that_is_not_there_is_refused() -> None:
-    def never(*_):
-        raise AssertionError
-
-    with pytest.raises(InputError, match="Cannot drop zip"):
-        drop_and_retrain(never, never, ("a", "b"), {"x": ("zip",)})
-    with pytest.raises(InputError, match="drops every feature"):
-        drop_and_retrain(lambda kept: lambda x: x, lambda p, k: {}, ("a",), {"x": ("a",)})
 
 
 def test_a_phrase_can_mean_something_else_in_a_domain() -> None:

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 
 from parity311.domains import snad
+from parity311.engines.stream.optimum import solve_stream
+from parity311.engines.stream.process import Shape, State, StreamParams, describe_scene
+from parity311.engines.stream.rules import Layout, stream_rules
+from parity311.estimation.stream import example_params
+from parity311.estimation.stream_dynamics import stream_dynamics
 from parity311.mdp.contract import Domain
-from parity311.mdp.stream import Shape, State, StreamParams, describe_scene
-from parity311.mdp.stream_dynamics import stream_dynamics
-from parity311.mdp.stream_records import example_params
-from parity311.mdp.stream_rules import Layout, stream_rules
-from parity311.mdp.value_iteration import solve_stream
 
 SHAPE = Shape(n_places=2, n_histories=2)
 OFFICE = replace(snad.OFFICE, shape=SHAPE)

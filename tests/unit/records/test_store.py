@@ -17,7 +17,7 @@ from parity311.errors import BusyError, RecordsError, RunError
 from parity311.records.schema import TABLES
 from parity311.records.store import open_records, write_manifest, write_table, writing_records
 from parity311.records.truth import open_truth
-from parity311.runs.store import start_run
+from parity311.report.store import start_run
 
 
 def replace_column(table: pa.Table, name: str, values: pa.Array) -> pa.Table:

@@ -14,7 +14,7 @@ from tests.conftest import table_of, tiny_tables, write_folder
 import parity311
 from parity311.errors import EstimationError
 from parity311.records.store import open_records
-from parity311.reporting.areas import Areas, areas_from_names, areas_from_records
+from parity311.reporting.areas import Areas, areas_from_records
 from parity311.reporting.estimate import ALL_ESTIMATORS, estimate
 from parity311.reporting.incidents import Estimate
 from parity311.reporting.simulation import Scenario, make_areas, simulate
@@ -41,7 +41,14 @@ def _rng() -> np.random.Generator:
 
 
 def named(n: int, income: list[float] | None = None) -> Areas:
-    areas = areas_from_names(np.array([f"{i}" for i in range(n)]))
+    areas = Areas(
+        geoid=np.array([f"{i}" for i in range(n)], dtype=object),
+        borough=np.full(n, "", dtype=object),
+        households=np.ones(n),
+        income_quintile=np.zeros(n, dtype=np.int64),
+        covariates={},
+        edges=np.zeros((0, 2), dtype=np.int64),
+    )
     return areas if income is None else replace(areas, median_income=np.array(income))
 
 

@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parity311.reporting import calibration_cache
-from parity311.reporting.calibration import Calibration
-from parity311.reporting.calibration_cache import CacheInputs, load_calibration, save_calibration
+from parity311.reporting import calibration as calibration_cache
+from parity311.reporting.calibration import (
+    CacheInputs,
+    Calibration,
+    load_calibration,
+    save_calibration,
+)
 from parity311.reporting.estimate import estimate
 from parity311.reporting.lifetimes import exponential
 from parity311.reporting.simulation import Scenario, make_areas, simulate

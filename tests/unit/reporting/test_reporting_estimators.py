@@ -9,6 +9,7 @@ import pytest
 from scipy.special import lambertw
 
 from parity311.errors import EstimationError, InputError
+from parity311.pipelines.reporting import _explain_bound
 from parity311.reporting.areas import Areas
 from parity311.reporting.as_published import clipped_factor
 from parity311.reporting.estimate import ESTIMATORS, estimate
@@ -16,7 +17,6 @@ from parity311.reporting.lifetimes import estimated, exponential, fixed
 from parity311.reporting.simulation import Scenario, Simulated, make_areas, simulate
 from parity311.reporting.strata import stratify, total_by_stratum
 from parity311.reporting.table import ReportTable
-from parity311.reporting.tasks import _explain_bound
 
 
 def make_case(n_areas: int = 60, seed: int = 0, **changes: float) -> Simulated:

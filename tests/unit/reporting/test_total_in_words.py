@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parity311.reporting.pages import say_total
+from parity311.report.reporting_page import say_total
 from parity311.reporting.strata import Strata, StrataTotals
 
 

@@ -16,13 +16,13 @@ from tests.faults.limits import room_for
 
 from parity311.city.ensure import open_or_build
 from parity311.errors import BusyError, InputError, RunError, TrainingError
-from parity311.evaluation.parity_world import prepare_world
-from parity311.reproduction.prepare import _claim
-from parity311.reproduction.reproduce import ReproduceConfig, run_stages
 from parity311.storage.aside import asides_of, write_text_aside, writing_aside
 from parity311.storage.disk import telling_disk_errors
 from parity311.storage.folders import holds_own
 from parity311.storage.locks import lock_path, one_writer
+from parity311.studies.parity.world import prepare_world
+from parity311.studies.reproduction.prepare import _claim
+from parity311.studies.reproduction.reproduce import ReproduceConfig, run_stages
 from parity311.training.sweep import _keep_params
 from parity311.training.train_run import FILES, run_training
 
@@ -211,7 +211,7 @@ def test_a_folder_of_our_own_is_gone_on_with(tmp_path: Path) -> None:
 
 SPILL = """
 import os, signal, sys
-from parity311.storage.scratch import scratch_folder
+from parity311.storage.folders import scratch_folder
 (scratch_folder() / "spill").mkdir()
 print(scratch_folder(), flush=True)
 if sys.argv[1] == "dies":

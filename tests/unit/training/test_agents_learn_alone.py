@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.contract.broken.twins import make_domain
+from tests.learning.probes import settings_of
 
-from parity311.agents import AGENTS, agent_config, make_agent, setting_names
+from parity311.agents import agent_config, all_agents, make_agent
 from parity311.agents.base import Agent
 from parity311.mdp.harness import Harness
 from parity311.training.loop import Trained, open_streams, train_agents
@@ -29,15 +30,12 @@ TINY = {
     "episode_length": 10,
     "n_rows": 64,
 }
-ACTING = [name for name, entry in AGENTS.items() if not entry.needs_log and not entry.is_planner]
-READING = [name for name, entry in AGENTS.items() if entry.needs_log]
+ACTING = [name for name, entry in all_agents().items() if entry.acts]
+READING = [name for name, entry in all_agents().items() if entry.needs_log]
 
 
 def small_agent(name: str) -> Agent:
-    allowed = setting_names(name)
-    return make_agent(
-        name, agent_config(name, {key: value for key, value in TINY.items() if key in allowed})
-    )
+    return make_agent(name, agent_config(name, settings_of(name, TINY)))
 
 
 def learn(name: str, preferences: list, seeds: list[int]) -> Trained:

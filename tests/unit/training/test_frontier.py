@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from parity311.agents.conditioned import ConditionedConfig, draw_preferences, network_for
-from parity311.agents.networks import apply_network, init_network, take_agent
+from parity311.agents.networks import apply_network, init_network
 from parity311.training.frontier import (
     additive_epsilon,
     boiler_settings,
@@ -52,7 +52,8 @@ def test_drawn_preferences_stay_between_the_corners() -> None:
 def test_a_preference_folds_into_the_network() -> None:
     import jax
 
-    network = take_agent(init_network(jax.random.split(jax.random.key(0), 1), (3 + 4, 8, 2 * 4)), 0)
+    networks = init_network(jax.random.split(jax.random.key(0), 1), (3 + 4, 8, 2 * 4))
+    network = jax.tree.map(lambda values: values[0], networks)
     network["bias_1"] = jax.random.normal(jax.random.key(2), (8,))
     preference = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
     seen = jax.random.normal(jax.random.key(1), (3,))

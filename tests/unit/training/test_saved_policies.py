@@ -13,18 +13,25 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.contract.broken.twins import make_domain
+from tests.learning.probes import settings_of
 from tests.learning.test_offline_probes import HARNESS as LOGGED
 from tests.learning.test_offline_probes import make_log
 
-from parity311.agents import AGENTS, agent_config, explain_settings, make_agent
+from parity311.agents import (
+    agent_config,
+    all_agents,
+    explain_settings,
+    get_entry,
+    make_agent,
+)
 from parity311.agents.forward import hash_factors, score_actions_numpy
 from parity311.agents.tables import row_of
 from parity311.domains import boiler, get_domain
+from parity311.engines.stream.optimum import TablePolicy
+from parity311.engines.table.rules import case_observations
 from parity311.errors import TrainingError
 from parity311.mdp.contract import Action
 from parity311.mdp.harness import Harness
-from parity311.mdp.rules import case_observations
-from parity311.mdp.value_iteration import TablePolicy
 from parity311.training.loop import Trained, train_agents
 from parity311.training.offline import train_offline
 from parity311.training.planning import plan
@@ -32,16 +39,14 @@ from parity311.training.saving import load_policy, save_policy
 
 ACTIONS = tuple(Action(name, name != "wait", 1.0) for name in ("wait", "act", "act_more"))
 HARNESS = Harness(replace(make_domain(), actions=ACTIONS))
-NETWORK: dict[str, Any] = {"hidden": (8,), "target_every": 20, "buffer_size": 100}
-SETTINGS: dict[str, dict[str, Any]] = {
-    "dqn": NETWORK,
-    "cql": NETWORK,
-    "hdqn": {**NETWORK, "categories": (0, 1, 1)},
-    "reinforce": {"hidden": (8,), "baseline_hidden": (8,), "episode_length": 5},
-    "td": {"n_rows": 64},
-    "conditioned": NETWORK,
-    "bc": {"n_rows": 64},
-    "bcq": {"hidden": (8,), "target_every": 20},
+SMALL: dict[str, Any] = {
+    "hidden": (8,),
+    "baseline_hidden": (8,),
+    "target_every": 20,
+    "buffer_size": 100,
+    "episode_length": 5,
+    "n_rows": 64,
+    "categories": (0, 1, 1),
 }
 
 
@@ -61,17 +66,19 @@ def plan_probe(preference: tuple[float, ...] = (0.5, 0.5, 0.0, 0.0)) -> Trained:
 
 
 def train(name: str) -> Trained:
-    if AGENTS[name].is_planner:
+    if get_entry(name).is_planner:
         return plan_probe()
-    agent = make_agent(name, agent_config(name, SETTINGS[name]))
+    agent = make_agent(name, agent_config(name, settings_of(name, SMALL)))
     weights = [[0.5, 0.0, 0.5, 0.0]]
-    if AGENTS[name].needs_log:
+    if get_entry(name).needs_log:
         return train_offline(LOGGED, make_log(), agent, weights, [0], 20)
     params = HARNESS.domain.play.example()
     return train_agents(HARNESS, params, agent, weights, [0], 40)
 
 
-@pytest.mark.parametrize("name", sorted(set(AGENTS) - {"conditioned"}))
+@pytest.mark.parametrize(
+    "name", [one for one in all_agents() if not get_entry(one).covers_preferences]
+)
 def test_numpy_gives_the_same_answer(name: str, tmp_path: Path) -> None:
     trained = train(name)
     loaded = load_policy(save_policy(tmp_path, trained, 0))
@@ -175,7 +182,7 @@ def test_what_cannot_be_planned_is_refused() -> None:
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", all_agents())
 def test_every_setting_has_help(name: str) -> None:
     for setting, about in explain_settings(name).items():
         assert len(about["help"]) > 3 or about["help"] == "γ", setting

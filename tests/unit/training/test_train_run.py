@@ -119,7 +119,7 @@ def test_params_travel_as_arrays(tmp_path: Path) -> None:
 def test_domains_import_without_the_packages_that_read_records() -> None:
     program = (
         "import sys\n"
-        "for name in ('duckdb', 'pyarrow', 'scipy', 'pydantic', 'typer', 'optax'):\n"
+        "for name in ('duckdb', 'pyarrow', 'scipy', 'pydantic', 'typer'):\n"
         "    sys.modules[name] = None\n"
         "from parity311.training.bare import allow_absent\n"
         "print(len(allow_absent()) >= 3)\n"

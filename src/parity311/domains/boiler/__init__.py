@@ -28,8 +28,8 @@ from parity311.domains.boiler.decision import (
 from parity311.domains.boiler.params import estimate, example, seen_complaints, truth
 from parity311.domains.boiler.process import PROCESS
 from parity311.domains.boiler.rules import make_balanced, make_expert, solve
+from parity311.engines.table.rules import table_rules
 from parity311.mdp.contract import Action, Domain, Dynamics, Protocol
-from parity311.mdp.rules import table_rules
 
 __all__ = [
     "CATCH_DOLLARS",

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from parity311.mdp import heuristics
+from parity311.engines import heuristics
 from parity311.mdp.contract import N_STRATA, Tally, Transition
 
 CATCH_DOLLARS = 1069.0

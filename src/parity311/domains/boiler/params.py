@@ -22,15 +22,16 @@ from parity311.domains.boiler.decision import (
     Params,
     cases,
 )
-from parity311.mdp import heuristics, scores
-from parity311.mdp.contract import N_STRATA, SeenComplaints
-from parity311.mdp.filing_records import (
+from parity311.domains.boiler.filings import (
     choose_split,
     count_visits,
     read_filings,
     true_chances,
     true_filed_share,
 )
+from parity311.engines import heuristics
+from parity311.engines.table import scores
+from parity311.mdp.contract import N_STRATA, SeenComplaints
 from parity311.records.store import Records, open_records
 
 RISK_PRIOR = 30.0

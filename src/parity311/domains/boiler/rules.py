@@ -6,12 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from parity311.domains.boiler.decision import Params, cases
-from parity311.mdp import heuristics, scores
+from parity311.engines import heuristics
+from parity311.engines.stream.optimum import TablePolicy
+from parity311.engines.table import scores
+from parity311.engines.table.rules import hold_to_capacity
+from parity311.estimation.kind_chances import pooled_chances
 from parity311.mdp.contract import REWARD_NAMES, Policy
 from parity311.mdp.harness import Harness
-from parity311.mdp.kind_chances import pooled_chances
-from parity311.mdp.rules import hold_to_capacity
-from parity311.mdp.value_iteration import TablePolicy
 
 
 def make_balanced(params: Params, harness: Harness) -> Policy:

@@ -25,10 +25,10 @@ from parity311.domains.drone.decision import (
 from parity311.domains.drone.params import example, layout_of, make_params, truth
 from parity311.domains.drone.process import PROCESS
 from parity311.domains.drone.rules import candidates, make_choice, make_dual
-from parity311.mdp import backlog as line
-from parity311.mdp import backlog_rules
-from parity311.mdp.backlog_dynamics import backlog_dynamics
-from parity311.mdp.backlog_rules import play_action
+from parity311.engines.backlog import process as line
+from parity311.engines.backlog import rules as backlog_rules
+from parity311.engines.backlog.rules import play_action
+from parity311.estimation.backlog_dynamics import backlog_dynamics
 from parity311.mdp.contract import Action, Domain, Protocol
 
 __all__ = [

@@ -8,8 +8,14 @@ import jax
 import jax.numpy as jnp
 from jax.lax import optimization_barrier as settle
 
-from parity311.mdp import backlog as line
-from parity311.mdp.backlog_step import count_step, draw_step, pass_step, scale_reward, weigh_cases
+from parity311.engines.backlog import process as line
+from parity311.engines.backlog.step import (
+    count_step,
+    draw_step,
+    pass_step,
+    scale_reward,
+    weigh_cases,
+)
 from parity311.mdp.contract import Transition
 from parity311.records.schema import BOROUGHS
 

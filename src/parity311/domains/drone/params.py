@@ -10,11 +10,11 @@ import numpy as np
 
 from parity311.domains.drone.decision import N_DEPOTS, SHAPE, Params
 from parity311.domains.drone.process import PROCESS
-from parity311.mdp import backlog as line
-from parity311.mdp import backlog_estimate
-from parity311.mdp.backlog_dynamics import true_params
-from parity311.mdp.backlog_params import example_backlog
-from parity311.mdp.backlog_records import addresses_by_place
+from parity311.engines.backlog import process as line
+from parity311.engines.backlog.params import example_backlog
+from parity311.estimation import backlog as backlog_estimate
+from parity311.estimation.backlog_cases import addresses_by_place
+from parity311.estimation.backlog_dynamics import true_params
 from parity311.records.store import Records, open_records
 
 

@@ -33,9 +33,9 @@ from parity311.domains.elevator.params import (
 from parity311.domains.elevator.process import PROCESS
 from parity311.domains.elevator.rules import candidates, make_expert, make_greedy
 from parity311.domains.elevator.state import BOARDS, N_CREWS, SHAPE, Params, measure
-from parity311.mdp import backlog as line
-from parity311.mdp.backlog_dynamics import backlog_dynamics
-from parity311.mdp.backlog_rules import play_action, play_at_random
+from parity311.engines.backlog import process as line
+from parity311.engines.backlog.rules import play_action, play_at_random
+from parity311.estimation.backlog_dynamics import backlog_dynamics
 from parity311.mdp.contract import Action, Domain, Protocol
 
 __all__ = [
@@ -95,7 +95,6 @@ DOMAIN = Domain(
     # The published reward is the backlog alone: crews are paid whichever way they go.
     preference=(1.0, 0.0, 0.0, 0.0),
     price_step=0.005,
-    explainer="permutation",
     heuristics={
         "balanced": play_action("BALANCED", "BALANCED"),
         "tail": play_action("TAIL", "TAIL"),

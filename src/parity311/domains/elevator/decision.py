@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.lax import optimization_barrier as settle
 
+from parity311.domains.elevator.crews import send_crews
 from parity311.domains.elevator.modes import MODE_NUMBER, canvasses, make_orders, saving_of_visits
 from parity311.domains.elevator.observation import look_at
 from parity311.domains.elevator.state import (
@@ -17,9 +18,8 @@ from parity311.domains.elevator.state import (
     measure,
     n_on_duty,
 )
-from parity311.mdp import backlog as line
-from parity311.mdp.backlog_crews import send_crews
-from parity311.mdp.backlog_step import count_step, draw_step, pass_step, scale_reward
+from parity311.engines.backlog import process as line
+from parity311.engines.backlog.step import count_step, draw_step, pass_step, scale_reward
 from parity311.mdp.contract import Transition
 
 UNITS = (1000.0, 4.0)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from parity311.domains.elevator.crews import Orders
 from parity311.domains.elevator.state import (
     BOARDS,
     N_AGES,
@@ -16,8 +17,7 @@ from parity311.domains.elevator.state import (
     State,
     n_on_duty,
 )
-from parity311.mdp import backlog as line
-from parity311.mdp.backlog_crews import Orders
+from parity311.engines.backlog import process as line
 
 MOST_AT_BOARD = 4
 DAY_BONUS = 0.05

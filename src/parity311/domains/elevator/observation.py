@@ -20,7 +20,7 @@ from parity311.domains.elevator.state import (
     measure,
     n_on_duty,
 )
-from parity311.mdp import backlog as line
+from parity311.engines.backlog import process as line
 
 SUMMARY_NAMES = (
     "backlog", "tail_pressure", "near_30_days", "open_a", "severity", "mean_age",

@@ -14,11 +14,11 @@ from parity311.domains.elevator.modes import savings_by_step
 from parity311.domains.elevator.observation import look_at
 from parity311.domains.elevator.process import PROCESS
 from parity311.domains.elevator.state import BOARDS, N_AGES, N_CREWS, NIGHT_CREWS, SHAPE, Params
-from parity311.mdp import backlog as line
-from parity311.mdp import backlog_estimate
-from parity311.mdp.backlog_dynamics import true_params
-from parity311.mdp.backlog_params import example_backlog
-from parity311.mdp.backlog_records import addresses_by_place
+from parity311.engines.backlog import process as line
+from parity311.engines.backlog.params import example_backlog
+from parity311.estimation import backlog as backlog_estimate
+from parity311.estimation.backlog_cases import addresses_by_place
+from parity311.estimation.backlog_dynamics import true_params
 from parity311.records.store import Records, open_records
 
 VISITS_PER_STEP = 6.0

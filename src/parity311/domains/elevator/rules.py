@@ -7,7 +7,7 @@ import numpy as np
 from parity311.domains.elevator.modes import FORECAST_MODES
 from parity311.domains.elevator.observation import SAVING_NAMES
 from parity311.domains.elevator.state import Params
-from parity311.mdp.backlog_rules import (
+from parity311.engines.backlog.rules import (
     LinearChoice,
     action_names,
     linear_choice,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from parity311.mdp import backlog as line
+from parity311.engines.backlog import process as line
 
 BOARDS = tuple(
     100 * borough + board

@@ -16,6 +16,8 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
+from parity311.domains.heat import office as desk
+from parity311.domains.heat.canvass import CANVASS
 from parity311.domains.heat.decision import (
     ACTIONS,
     COMPLAINT_KINDS,
@@ -40,11 +42,9 @@ from parity311.domains.heat.params import (
 )
 from parity311.domains.heat.process import PROCESS
 from parity311.domains.heat.rules import candidates, make_score_rule
-from parity311.mdp import heuristics
-from parity311.mdp import office as desk
-from parity311.mdp.canvass import CANVASS
+from parity311.domains.heat.step import most_visits, need_per_slot, stratum_in_hand
+from parity311.engines import heuristics
 from parity311.mdp.contract import Domain, Dynamics, Protocol
-from parity311.mdp.office_step import most_visits, need_per_slot, stratum_in_hand
 
 __all__ = [
     "BUSIEST_MONTH",

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from parity311.mdp import office as desk
-from parity311.mdp.arrivals import draw
+from parity311.domains.heat import office as desk
+from parity311.domains.heat.arrivals import draw
+from parity311.domains.heat.estimate import ComplaintKinds
+from parity311.domains.heat.step import OfficeProcess, OfficeRules, Promise, no_promise, pass_slot
 from parity311.mdp.contract import Action, Transition
-from parity311.mdp.office_records import ComplaintKinds
-from parity311.mdp.office_step import OfficeProcess, OfficeRules, Promise, no_promise, pass_slot
 
 SLOTS_PER_DAY = 4
 """Complaints the office can classify in a day (the paper); a step is one slot."""

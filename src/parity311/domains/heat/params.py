@@ -19,16 +19,16 @@ from parity311.domains.heat.decision import (
     UNITS_EDGES,
     Params,
 )
-from parity311.domains.heat.process import PROCESS
-from parity311.mdp.contract import SeenComplaints
-from parity311.mdp.office_example import example_office
-from parity311.mdp.office_records import (
+from parity311.domains.heat.estimate import (
     OfficeFigures,
     estimate_figures,
     scale_to_office,
     true_figures,
 )
-from parity311.mdp.on_record import read_reports
+from parity311.domains.heat.example import example_office
+from parity311.domains.heat.process import PROCESS
+from parity311.estimation.as_received import read_reports
+from parity311.mdp.contract import SeenComplaints
 from parity311.records.store import Records, open_records
 
 BUSIEST_MONTH = 0.75

@@ -12,10 +12,11 @@ from parity311.domains.heat.decision import (
     UNITS_BY_LEVEL,
     Params,
 )
-from parity311.mdp import heuristics, scores
+from parity311.domains.heat.office_rules import fit_capacity, rank_candidates
+from parity311.engines import heuristics
+from parity311.engines.table import scores
 from parity311.mdp.contract import Policy
 from parity311.mdp.harness import Harness
-from parity311.mdp.office_rules import fit_capacity, rank_candidates
 
 
 def kind_observations(harness: Harness) -> np.ndarray:

@@ -38,11 +38,11 @@ from parity311.domains.housing.state import (
     SHAPE,
     Params,
 )
-from parity311.mdp import backlog as line
-from parity311.mdp import backlog_rules
-from parity311.mdp.backlog_dynamics import backlog_dynamics
-from parity311.mdp.backlog_rules import play_action
-from parity311.mdp.backlog_trail import TRAIL_NAMES
+from parity311.domains.housing.trail import TRAIL_NAMES
+from parity311.engines.backlog import process as line
+from parity311.engines.backlog import rules as backlog_rules
+from parity311.engines.backlog.rules import play_action
+from parity311.estimation.backlog_dynamics import backlog_dynamics
 from parity311.mdp.contract import Action, Domain, Protocol
 
 __all__ = [

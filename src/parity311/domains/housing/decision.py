@@ -22,9 +22,9 @@ from parity311.domains.housing.state import (
     Params,
     State,
 )
-from parity311.mdp import backlog as line
-from parity311.mdp.backlog_step import Stepped, count_step, draw_step, pass_step, weigh_cases
-from parity311.mdp.backlog_trail import average_trail, follow
+from parity311.domains.housing.trail import average_trail, follow
+from parity311.engines.backlog import process as line
+from parity311.engines.backlog.step import Stepped, count_step, draw_step, pass_step, weigh_cases
 from parity311.mdp.contract import N_STRATA, Transition
 
 PRICE_GAIN = 1.0

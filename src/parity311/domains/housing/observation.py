@@ -19,8 +19,8 @@ from parity311.domains.housing.state import (
     Params,
     State,
 )
-from parity311.mdp import backlog as line
-from parity311.mdp.backlog_trail import TRAIL_NAMES, Trail, look_back
+from parity311.domains.housing.trail import TRAIL_NAMES, Trail, look_back
+from parity311.engines.backlog import process as line
 from parity311.mdp.contract import N_STRATA
 
 BACKLOG_NAMES = tuple(f"backlog_{name}" for name in CATEGORIES)

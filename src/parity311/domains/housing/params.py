@@ -13,12 +13,12 @@ import numpy as np
 from parity311.domains.housing.observation import look_at
 from parity311.domains.housing.process import PROCESS
 from parity311.domains.housing.state import CODES, N_AGES, N_CATEGORIES, N_PLACES, SHAPE, Params
-from parity311.mdp import backlog as line
-from parity311.mdp import backlog_estimate
-from parity311.mdp.backlog_dynamics import true_params
-from parity311.mdp.backlog_params import example_backlog
-from parity311.mdp.backlog_records import addresses_by_place
-from parity311.mdp.backlog_trail import average_trail
+from parity311.domains.housing.trail import average_trail
+from parity311.engines.backlog import process as line
+from parity311.engines.backlog.params import example_backlog
+from parity311.estimation import backlog as backlog_estimate
+from parity311.estimation.backlog_cases import addresses_by_place
+from parity311.estimation.backlog_dynamics import true_params
 from parity311.mdp.contract import N_STRATA
 from parity311.records.store import Records, open_records
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from parity311.domains.housing.state import CATEGORIES, N_CATEGORIES, SEVERITY_WEIGHTS, Params
-from parity311.mdp import backlog_rules
-from parity311.mdp.backlog_rules import linear_choice, play_action
+from parity311.engines.backlog import rules as backlog_rules
+from parity311.engines.backlog.rules import linear_choice, play_action
 from parity311.mdp.contract import N_STRATA, Policy
 from parity311.mdp.harness import Harness
 

@@ -8,8 +8,8 @@ import jax
 import numpy as np
 
 from parity311.domains.housing.process import PROCESS
-from parity311.mdp import backlog as line
-from parity311.mdp.backlog_trail import Trail
+from parity311.domains.housing.trail import Trail
+from parity311.engines.backlog import process as line
 from parity311.mdp.contract import N_STRATA
 
 CODES = tuple(category.code for category in PROCESS.categories)

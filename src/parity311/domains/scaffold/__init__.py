@@ -18,6 +18,7 @@ from parity311.domains.scaffold.observation import OBSERVATION_NAMES, observe
 from parity311.domains.scaffold.params import estimate, example, truth
 from parity311.domains.scaffold.process import PROCESS
 from parity311.domains.scaffold.rules import candidates, make_expert, make_rule
+from parity311.domains.scaffold.sites import HOURS, need_per_site
 from parity311.domains.scaffold.state import (
     BATCH,
     DELAY,
@@ -31,11 +32,10 @@ from parity311.domains.scaffold.state import (
     Params,
     State,
 )
-from parity311.mdp import backlog_rules
-from parity311.mdp.backlog_rules import play_action
+from parity311.engines.backlog import rules as backlog_rules
+from parity311.engines.backlog.rules import play_action
+from parity311.engines.trips import SHARED_TIME
 from parity311.mdp.contract import Action, Domain, Dynamics, Protocol
-from parity311.mdp.office import SHARED_TIME
-from parity311.mdp.sites import HOURS, need_per_site
 
 __all__ = [
     "BATCH",
@@ -88,7 +88,6 @@ DOMAIN = Domain(
     agent_settings={"dqn": {"discount": 0.95, "hidden": (64, 64), "learning_rate": 3e-4}},
     preference=(0.6, 0.4, 0.0, 0.0),
     price_step=0.01,
-    explainer="exact",
     heuristics={
         # Today's rule: everything goes to the inspectors, who come when they have time.
         "balanced": play_action("inspect_now", "inspect_now"),

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from parity311.domains.scaffold.sites import HOURS
 from parity311.domains.scaffold.state import (
     BATCH,
     DELAY,
@@ -28,10 +29,9 @@ from parity311.domains.scaffold.state import (
     State,
     is_office_hour,
 )
-from parity311.mdp import backlog as line
+from parity311.engines.backlog import process as line
+from parity311.engines.trips import SHARED_TIME
 from parity311.mdp.contract import N_STRATA, Tally, Transition
-from parity311.mdp.office import SHARED_TIME
-from parity311.mdp.sites import HOURS
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
 
 BATCH_HOUR = 8

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from parity311.domains.scaffold.process import PROCESS
+from parity311.domains.scaffold.sites import make_site_params, site_layout, site_params_from
 from parity311.domains.scaffold.state import MAX_STEPS, Params
-from parity311.mdp import backlog_estimate
-from parity311.mdp.backlog_records import read_cases
+from parity311.estimation import backlog as backlog_estimate
+from parity311.estimation.backlog_cases import read_cases
 from parity311.mdp.contract import N_STRATA
-from parity311.mdp.sites import make_site_params, site_layout, site_params_from
 from parity311.records.store import Records, open_records
 
 

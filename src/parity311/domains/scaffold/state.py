@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import jax
 
-from parity311.mdp.sites import SiteParams
+from parity311.domains.scaffold.sites import SiteParams
 
 MAX_STEPS = 168
 """A site is followed for a week of hours from the complaint that brought it up."""

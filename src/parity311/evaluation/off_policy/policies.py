@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 
-from parity311.mdp import heuristics
+from parity311.engines import heuristics
+from parity311.engines.heuristics import Threshold
 from parity311.mdp.contract import Policy
-from parity311.mdp.heuristics import Threshold
 from parity311.training.saving import LoadedPolicy
 
 N_ASKED = 8

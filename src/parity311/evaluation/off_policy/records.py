@@ -18,13 +18,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from parity311.engines.stream.process import (
+    QUEUE_SLOTS,
+    SEVERITY_WEIGHTS,
+    Queue,
+    State,
+    StreamParams,
+)
 from parity311.errors import EstimationError, InputError
+from parity311.estimation.as_received import ReportsOnRecord, read_reports
+from parity311.estimation.stream_book import Office, read_book
 from parity311.evaluation.off_policy.logs import STRATIFIED_NAMES, Logs, outcomes_by_stratum
 from parity311.mdp.contract import Domain
 from parity311.mdp.harness import Harness
-from parity311.mdp.on_record import ReportsOnRecord, read_reports
-from parity311.mdp.stream import QUEUE_SLOTS, SEVERITY_WEIGHTS, Queue, State, StreamParams
-from parity311.mdp.stream_book import Office, read_book
 from parity311.records.schema import SERVICE_LEVEL_DAYS
 from parity311.records.sql import cases
 from parity311.records.store import Records

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from parity311.engines.stream.process import SEVERITY_WEIGHTS
 from parity311.evaluation.off_policy.logs import outcomes_by_stratum
 from parity311.evaluation.off_policy.records import AgencyLog, service_level_sql
-from parity311.mdp.stream import SEVERITY_WEIGHTS
 from parity311.records.schema import SEVERITIES
 from parity311.records.sql import connect
 from parity311.records.store import open_records

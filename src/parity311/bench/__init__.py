@@ -1,0 +1,1 @@
+"""Speed, as a ratio side by side in one run: what `parity311 bench` measures."""

@@ -1,0 +1,263 @@
+"""Commands of real data: fetch, import, check. Parse, call, print."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from parity311.cli.options import Json, folder_of_its_own, within
+
+fetch_app = typer.Typer(
+    help="Download public records, resumable and verified.", no_args_is_help=True
+)
+records_app = typer.Typer(
+    help="Import exports into the canonical tables, and check them.", no_args_is_help=True
+)
+
+Overwrite = Annotated[bool, typer.Option(help="Replace the imported records there.")]
+Domains = Annotated[str | None, typer.Option(help="Comma-separated domains; all if not given.")]
+
+
+@contextmanager
+def progress_lines() -> Iterator[Callable[[str, float, float], None]]:
+    """Bars on a terminal, one line a finished stage elsewhere; on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        finished: set[str] = set()
+
+        def say(stage: str, completed: float, total: float) -> None:
+            if completed >= total and stage not in finished:
+                finished.add(stage)
+                print(f"  {stage}", file=sys.stderr, flush=True)
+
+        yield say
+        return
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console) as bars:
+        tasks: dict[str, Any] = {}
+
+        def draw(stage: str, completed: float, total: float) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=total)
+            bars.update(tasks[stage], completed=completed, total=total)
+
+        yield draw
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=1, allow_nan=False, default=str))
+
+
+@fetch_app.callback()
+def _fetch() -> None:
+    """Download public records, resumable and verified."""
+
+
+@fetch_app.command("nyc")
+def fetch_command(
+    domains: Annotated[str, typer.Option(help="Comma-separated domains, e.g. heat,boiler.")],
+    out: Annotated[Path, typer.Option(help="Folder for the files; the same one resumes.")],
+    since: Annotated[
+        datetime, typer.Option(formats=["%Y-%m-%d"], help="First day of complaints.")
+    ] = datetime(2020, 1, 1),
+    app_token: Annotated[
+        str | None, typer.Option(envvar="SOCRATA_APP_TOKEN", help="NYC Open Data app token.")
+    ] = None,
+    census_key: Annotated[
+        str | None, typer.Option(envvar="CENSUS_API_KEY", help="Key of the Census API.")
+    ] = None,
+    census: Annotated[bool, typer.Option(help="Fetch ACS figures as well.")] = True,
+    acs_year: Annotated[
+        int,
+        typer.Option(help="Last year of the five-year ACS tables.", callback=within(2009, 2100)),
+    ] = 2023,
+    protocol: Annotated[
+        str, typer.Option(help="soda2, soda3 (needs a token) or file (whole exports).")
+    ] = "soda2",
+    page_rows: Annotated[
+        int, typer.Option(callback=within(1, 10_000_000), help="Rows a page.")
+    ] = 50_000,
+    as_json: Json = False,
+) -> None:
+    """Download what the domains need from NYC Open Data and the Census; run again to go on."""
+    from parity311.feeds.census import CENSUS_ADDRESS
+    from parity311.feeds.datasets import NYC_PORTAL
+    from parity311.feeds.fetch import FetchOptions, fetch_nyc
+
+    options = FetchOptions(
+        domains=_split(domains) or (),
+        since=since.date(),
+        app_token=app_token,
+        census_key=census_key,
+        with_census=census,
+        acs_year=acs_year,
+        protocol=protocol,
+        page_rows=page_rows,
+        portal=os.environ.get("PARITY311_NYC_PORTAL", NYC_PORTAL),
+        census_address=os.environ.get("PARITY311_CENSUS_ADDRESS", CENSUS_ADDRESS),
+    )
+    with progress_lines() as report:
+        fetched = fetch_nyc(options, out, report)
+    if as_json:
+        _print_json({"folder": str(out), **fetched})
+        return
+    for entry in fetched["datasets"]:
+        typer.echo(f"{entry['name']:<18} {entry['server_rows']:>12,} rows  {entry['source']}")
+    typer.echo(f"Next: parity311 records import {out} --out records/nyc")
+
+
+@records_app.command("import")
+def import_command(
+    paths: Annotated[list[Path], typer.Argument(help="Exports, and folders that fetch wrote.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Folder to write the records to.", file_okay=False, callback=folder_of_its_own
+        ),
+    ],
+    domains: Domains = None,
+    city_map: Annotated[
+        Path | None, typer.Option("--map", help="TOML file that describes another city's columns.")
+    ] = None,
+    since: Annotated[
+        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Leave out earlier complaints.")
+    ] = None,
+    keep_unlocated: Annotated[
+        bool, typer.Option(help="Keep rows without a tract in a place of their own per borough.")
+    ] = False,
+    memory_limit: Annotated[str, typer.Option(help="Memory before spilling to disk.")] = "3GB",
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Turn exports into the canonical tables; every row is kept, counted or set aside."""
+    from parity311.feeds.citymap import read_city_map
+    from parity311.feeds.importing import ImportOptions, import_records
+    from parity311.records.quality import describe_notes
+
+    options = ImportOptions(
+        domains=_split(domains),
+        since=since.date() if since else None,
+        keep_unlocated=keep_unlocated,
+        memory_limit=memory_limit,
+        overwrite=overwrite,
+    )
+    own = read_city_map(city_map) if city_map else None
+    with progress_lines() as report:
+        manifest = import_records(paths, out, options, report, city_map=own)
+    if as_json:
+        _print_json(
+            {
+                "records": str(out),
+                "fingerprint": manifest["fingerprint"],
+                "date_from": manifest["date_from"],
+                "date_to": manifest["date_to"],
+                "sources": manifest["sources"],
+                "domains": manifest["domains"],
+                "notes": manifest["notes"],
+            }
+        )
+        return
+    _print_sources(manifest["sources"])
+    for sentence in describe_notes(manifest["notes"]):
+        typer.echo(f"! {sentence}")
+    typer.echo(f"Next: parity311 records check {out}")
+
+
+@records_app.command("check")
+def check_command(
+    records: Annotated[Path, typer.Argument(help="Folder of records.")],
+    full: Annotated[
+        bool, typer.Option(help="Show small counts as well; not for publishing.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Report on the quality of records: counts, gaps, outliers, what is usable, what is not."""
+    from parity311.records.quality import check_records
+    from parity311.records.store import open_records
+
+    opened = open_records(records)
+    opened.validate()
+    report = check_records(opened, suppress=not full)
+    if as_json:
+        _print_json(report)
+        return
+    _print_sources(report["sources"])
+    typer.echo("")
+    for name, domain in report["domains"].items():
+        typer.echo(
+            f"{name:<20} {domain['complaints']:>10,} complaints  {domain['first'][:10]} to "
+            f"{domain['last'][:10]}  closed {_closed(domain)}  with outcome "
+            f"{domain['share_with_outcome']:.0%}  usable {domain['share_usable']:.0%}"
+        )
+    typer.echo("")
+    for row in report["coverage"]:
+        if row["domain"] in report["domains"] and not row["suppressed"]:
+            typer.echo(
+                f"located {row['share']:>6.1%} of {row['rows']:>9,}  {row['domain']}, {row['by']} "
+                f"{row['stratum']}"
+            )
+    for warning in report["warnings"]:
+        typer.echo(f"! {warning}")
+
+
+@records_app.command("compare")
+def compare_command(
+    records: Annotated[Path, typer.Argument(help="Folder of records, e.g. imported ones.")],
+    other: Annotated[Path, typer.Argument(help="Another folder, e.g. a synthetic city.")],
+    domains: Domains = None,
+    as_json: Json = False,
+) -> None:
+    """Set the figures of two records folders side by side, with intervals of the first."""
+    from parity311.records.compare import compare_records
+    from parity311.records.store import open_records
+
+    rows = compare_records(open_records(records), open_records(other), _split(domains))
+    if as_json:
+        _print_json({"records": str(records), "other": str(other), "compared": rows})
+        return
+    for row in rows:
+        said = {True: "agrees", False: "differs", None: "too few rows"}[row["agrees"]]
+        typer.echo(
+            f"{row['domain']:<18} {row['figure']:<28} {row['value']:>8.3f} "
+            f"[{row['lower']:.3f}, {row['upper']:.3f}] n={row['n']:<8,} "
+            f"{row['other']:>8.3f}  {said}"
+        )
+
+
+def _closed(domain: dict[str, Any]) -> str:
+    """Share closed, and apart from it the share closed as it came in, which is no closing time."""
+    later, at_once = domain["share_closed"], domain["share_closed_at_once"]
+    if at_once < 0.005:
+        return f"{later:.0%}"
+    return f"{later - at_once:.0%} (and {at_once:.0%} at once)"
+
+
+def _print_sources(sources: list[dict[str, Any]]) -> None:
+    """One line a file that has rows: in, kept, out of scope, set aside and why."""
+    for source in sources:
+        if source.get("rows_in") is None:
+            continue
+        reasons = ", ".join(f"{reason} {n:,}" for reason, n in source["quarantined"].items())
+        typer.echo(
+            f"{source['name']:<40} {source['rows_in']:>10,} in  {source['kept']:>10,} kept  "
+            f"{source['out_of_scope']:>10,} out of scope  {reasons}"
+        )
+
+
+def _split(names: str | None) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    return tuple(name.strip() for name in names.split(",") if name.strip())

@@ -1,0 +1,143 @@
+"""`parity311 reproduce` and `parity311 parity`: parse, call, print; nothing heavy comes before."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from parity311.cli.options import Cities, Json, Runs, Seconds, Workers, seed_option, within
+from parity311.limits import MOST_STEPS
+
+
+def parity_command(
+    domain: Annotated[str, typer.Argument(help="heat, housing or elevator.")],
+    city: Annotated[Path, typer.Option(help="Folder of a synthetic city, which has a truth.")],
+    prepare: Annotated[
+        Path | None,
+        typer.Option(
+            help="Only write the arrays to this folder, to be studied elsewhere.", file_okay=False
+        ),
+    ] = None,
+    years: Annotated[
+        int, typer.Option(help="Scored years; 0: as many as needed.", callback=within(0, 100_000))
+    ] = 0,
+    settling: Annotated[
+        int, typer.Option(help="Plays of a settling round.", callback=within(0, 100_000))
+    ] = 0,
+    agent_steps: Annotated[
+        int, typer.Option(help="Updates of each agent; 0: none.", callback=within(0, MOST_STEPS))
+    ] = 8000,
+    factors: Annotated[
+        str, typer.Option(help="Factors on the inspectors, beside 1; empty: none.")
+    ] = "0.25,0.5,2,4",
+    as_json: Json = False,
+) -> None:
+    """Say what parity costs: chosen on validation, scored on test years, beside its floor."""
+    from parity311.studies.parity.study import StudyConfig, parse_factors, study_world
+    from parity311.studies.parity.world import prepare_world, read_world
+
+    if prepare is not None:
+        prepare_world(domain, city, prepare)
+        _print({"world": str(prepare)}, as_json, f"Next: study {prepare} where there is time.")
+        return
+    config = StudyConfig(
+        n_years=years,
+        n_settling=settling,
+        n_agent_steps=agent_steps,
+        factors=parse_factors(factors),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        world = read_world(prepare_world(domain, city, Path(folder)))
+    result = study_world(world, config)
+    _print(result, as_json, "\n".join(policy_lines(result)))
+
+
+def policy_lines(result: dict[str, Any]) -> list[str]:
+    """One line a policy at the city's own capacity."""
+    lines = [f"{result['domain']}, {result['city']}, {result['config']['n_years']} years"]
+    for row in result["policies"]:
+        if row["capacity"] == 1.0:
+            gap, price, floor = row["gap"], row["price"], row["floor"]
+            lines.append(
+                f"{row['policy']:18} {row['estimator']:14} gap {gap['value']:.3f} (up to "
+                f"{gap['upper']:.3f})  price {100 * price['value']:+.1f} %  floor "
+                f"{100 * floor['value']:+.1f} %"
+            )
+    return lines
+
+
+def _print(value: Any, as_json: bool, text: str) -> None:
+    if not as_json:
+        typer.echo(text)
+        return
+    from parity311.storage.strict_json import to_json
+
+    typer.echo(to_json(value), nl=False)
+
+
+def print_result(result: dict[str, Any]) -> None:
+    """Print what a stage found: claims with verdicts, or how far the work is."""
+    if "claims" not in result:
+        for name, value in result.items():
+            print(f"{name}: {value}")
+        return
+    table = Table("claim", "published", "ours", "verdict", title="The paper's claims, beside ours")
+    for claim in result["claims"]:
+        table.add_row(claim["claim"], claim["published"], claim["ours"], claim["verdict"])
+    Console().print(table)
+    counted = Counter(claim["verdict"] for claim in result["claims"])
+    print(", ".join(f"{count} {verdict}" for verdict, count in counted.most_common()))
+    print(f"report: {result['report']}")
+
+
+def reproduce_command(
+    domains: Annotated[
+        str, typer.Option(help="Domains, comma-separated; all twelve if empty.")
+    ] = "",
+    preset: Annotated[
+        str, typer.Option(help="small (200 tracts) or nyc (2,325 tracts, the paper's volumes).")
+    ] = "small",
+    seed: Annotated[int, seed_option("Of the cities and the agents.")] = 841,
+    stage: Annotated[str, typer.Option(help="prepare, train or report; all three if empty.")] = "",
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder the stages share; runs/reproduction-PRESET-SEED if not given.",
+            file_okay=False,
+        ),
+    ] = None,
+    cities: Cities = Path("cities"),
+    runs: Runs = Path("runs"),
+    slice_s: Seconds = float("inf"),
+    workers: Workers = 0,
+    as_json: Json = False,
+) -> None:
+    """Test the paper's claims, domain by domain, and set every published figure beside ours."""
+    from parity311.pipelines.progress import progress_bars
+    from parity311.storage.strict_json import to_json
+    from parity311.studies.reproduction.reproduce import STAGES, ReproduceConfig, run_stages
+
+    names = tuple(name.strip() for name in domains.split(",") if name.strip())
+    config = ReproduceConfig(preset, seed, names)
+    with progress_bars() as progress:
+        result = run_stages(
+            config,
+            stages=(stage,) if stage else STAGES,
+            folder=folder or runs / f"reproduction-{preset}-{seed}",
+            cities=cities,
+            runs=runs,
+            slice_s=slice_s,
+            n_workers=workers,
+            progress=progress,
+        )
+    if as_json:
+        typer.echo(to_json(result), nl=False)
+        return
+
+    print_result(result)

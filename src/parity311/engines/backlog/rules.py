@@ -1,0 +1,101 @@
+"""Policies for domains in which an action is a mode, a category, a depot or a number of crews."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from parity311.engines import heuristics
+from parity311.mdp.contract import Policy
+from parity311.mdp.harness import Harness
+
+Maker = Callable[[Any, Harness], Policy]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class LinearChoice:
+    """Take the action with the highest linear score of what is observed; ties go to the first."""
+
+    weights: jax.Array
+    """(n_features, n_actions)"""
+    bias: jax.Array
+    """(n_actions,)"""
+
+    def __call__(self, key: jax.Array, observation: jax.Array) -> jax.Array:
+        """Decide."""
+        del key
+        return jnp.argmax(observation @ self.weights + self.bias).astype(jnp.int32)
+
+
+def linear_choice(
+    harness: Harness,
+    weights: dict[tuple[str, str], float],
+    bias: dict[str, float] | None = None,
+) -> LinearChoice:
+    """Rule from weights by (feature, action) and a bias by action; what is not there counts 0.
+
+    Actions without a weight or bias are never chosen.
+    """
+    features = list(harness.observation_names)
+    actions = action_names(harness)
+    table = np.zeros((len(features), len(actions)))
+    level = np.full(len(actions), -1e6)
+    for (feature, action), weight in weights.items():
+        if action in actions:
+            level[actions.index(action)] = max(level[actions.index(action)], 0.0)
+            if feature in features:
+                table[features.index(feature), actions.index(action)] += weight
+    for action, value in (bias or {}).items():
+        if action in actions:
+            level[actions.index(action)] = value
+    return LinearChoice(jnp.asarray(table, jnp.float32), jnp.asarray(level, jnp.float32))
+
+
+def action_names(harness: Harness) -> list[str]:
+    """Names of the actions a policy has."""
+    return [action.name for action in harness.domain.actions_of(harness.action_set)]
+
+
+def play_action(name: str, otherwise: str) -> Maker:
+    """Maker of the rule that always takes one action; another where the action set lacks it."""
+
+    def make(params: Any, harness: Harness) -> Policy:
+        del params
+        names = action_names(harness)
+        return heuristics.always(names.index(name if name in names else otherwise))
+
+    return make
+
+
+def play_at_random(*left_out: str) -> Maker:
+    """Maker of the rule that takes every action alike, but for those left out."""
+
+    def make(params: Any, harness: Harness) -> Policy:
+        del params
+        chances = [float(name not in left_out) for name in action_names(harness)]
+        return heuristics.at_random(np.array(chances))
+
+    return make
+
+
+def perturbed_choices(
+    rule: LinearChoice, n: int, spread: float, rng: np.random.Generator
+) -> list[LinearChoice]:
+    """The rule and `n` more with normal noise on its weights and bias: where a search looks."""
+    found = [rule]
+    for _ in range(n):
+        noise = spread * rng.standard_normal(rule.weights.shape)
+        level = spread * rng.standard_normal(rule.bias.shape)
+        found.append(
+            LinearChoice(
+                rule.weights + jnp.asarray(noise, jnp.float32),
+                rule.bias + jnp.asarray(level, jnp.float32),
+            )
+        )
+    return found

@@ -1,0 +1,439 @@
+"""The optimum of a stream of complaints by value iteration over its whole state.
+
+A state is the complaint's kind, the season, the queue's length, whether the crew is busy, and what
+is open at each place; values are arrays with these axes. Nothing is discretised: the queue's
+content only waits, and what a visit is worth is settled when it is ordered. One thing is averaged,
+since no policy sees it: the stratum of a complaint, which matters through access alone; for a
+complaint that comes back it is taken at its place's mean.
+
+The long-run average of the reward is maximised (relative value iteration), because credit falls
+due at the order and the time limit is not part of the process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from parity311.engines.stream.process import (
+    CREW,
+    MAX_VISITS,
+    N_LEVELS,
+    N_SEASONS,
+    PUT_OFF,
+    QUEUE_SLOTS,
+    ROUND,
+    SEASON_DAYS,
+    SEVERITY_WEIGHTS,
+    Shape,
+    StreamParams,
+    waiting_factors,
+)
+from parity311.engines.stream.rules import Layout, Reading
+from parity311.engines.stream.worth import check_params
+from parity311.errors import EstimationError
+from parity311.mdp.contract import N_STRATA, Policy
+from parity311.mdp.harness import Harness
+
+TOLERANCE = 1e-4
+"""Largest span of a sweep's change at which the average reward counts as found, in reward units."""
+
+MAX_SWEEPS = 3_000
+N_IMPROVEMENTS = 2
+"""Rounds in which a policy that does not see the whole state is improved."""
+
+NEVER = -1e6
+"""Reward of a crew that an office does not have; finite, since states are pushed through it."""
+
+N_OCCUPANCY = 80
+"""Steps after which the states a policy visits count as settled."""
+
+
+class Tables(NamedTuple):
+    """A stream's process as the arrays a sweep needs."""
+
+    rewards: jax.Array
+    """(3, kinds, seasons, queue): of putting off, the best round and the best crew action"""
+    arrivals: jax.Array
+    """(kinds, seasons) shares of what comes in"""
+    comes_back: jax.Array
+    """(places,)"""
+    grown: jax.Array
+    """(places, levels) what a return costs, by place and level"""
+    ends: jax.Array
+    """(seasons,) chance that something open ends within a step"""
+    moves_on: jax.Array
+    """(seasons,) chance that the next step is in the next season"""
+    visits: jax.Array
+    """(MAX_VISITS + 1,) chances of so many visits of the round"""
+    crew_freed: jax.Array
+
+
+class Choices(NamedTuple):
+    """Which action of the domain stands for putting off, the round and the crew, by kind."""
+
+    action: np.ndarray
+    """(3, kinds)"""
+
+
+def tabulate(shape: Shape, params: StreamParams, preference: np.ndarray) -> tuple[Tables, Choices]:
+    """Arrays of the process under one preference; the equity weight is left out."""
+    check_params(shape, params)
+    weight = np.asarray(SEVERITY_WEIGHTS)[shape.kinds[:, 1]]
+    chance, units = np.asarray(params.kinds, np.float64).T
+    cells = np.asarray(params.cells)
+    counts = np.stack(
+        [np.bincount(row, minlength=shape.n_kinds * N_STRATA) for row in cells], axis=1
+    ).reshape(shape.n_kinds, N_STRATA, N_SEASONS)
+    access = _mean_access(shape, counts, np.asarray(params.access, np.float64))
+    life = float(params.lifetime_days)
+    worth = preference[0] / float(params.speed_unit) + preference[3] * units / float(
+        params.keep_unit
+    )
+    rewards, action = _order_rewards(
+        shape, params, preference, weight * chance * life, worth, access
+    )
+    grown = _grown(shape, weight * chance * life, worth)
+    days = np.asarray(params.days_per_step, np.float64)
+    visits = float(params.visits_per_step)
+    least = int(np.floor(visits))
+    law = np.zeros(MAX_VISITS + 1)
+    law[min(least, MAX_VISITS)] += 1.0 - (visits - least)
+    law[min(least + 1, MAX_VISITS)] += visits - least
+    numbers = (
+        rewards,
+        counts.sum(axis=1) / cells.shape[1],
+        params.comes_back,
+        grown,
+        1.0 - np.exp(-days / life),
+        days / SEASON_DAYS,
+        law,
+        params.crew_per_step,
+    )
+    return Tables(*(jnp.asarray(x, jnp.float32) for x in numbers)), Choices(action)
+
+
+def _mean_access(shape: Shape, counts: np.ndarray, access: np.ndarray) -> np.ndarray:
+    """Mean access of each kind (n_kinds,); the place's where the kind does not occur."""
+    by_kind = counts.sum(axis=2).astype(np.float64)
+    place = shape.kinds[:, 0]
+    by_place = np.stack([by_kind[place == n].sum(axis=0) for n in range(shape.n_places)])[place]
+    # Recurrent kinds are mostly returns, whose strata are those of the whole place.
+    mixed = by_kind + 1e-3 * by_place + 1e-9
+    return (mixed @ access) / mixed.sum(axis=1)
+
+
+def _order_rewards(
+    shape: Shape,
+    params: StreamParams,
+    preference: np.ndarray,
+    burden: np.ndarray,
+    worth: np.ndarray,
+    access: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Best reward of each resource (3, kinds, seasons, queue) and the action that brings it."""
+    table = params.actions
+    resource = np.asarray(table.resource)
+    effect = np.asarray(table.effect, np.float64)[:, shape.kinds[:, 1]]
+    chance = np.asarray(params.kinds, np.float64)[:, 0]
+    hours = np.asarray(table.hours, np.float64)[:, None] + np.asarray(
+        table.wasted_hours, np.float64
+    )[:, None] * (1.0 - chance)
+    gain = burden * access * worth * effect
+    cost = preference[1] * hours / float(params.cost_unit)
+    waiting = np.asarray(waiting_factors(params), np.float64)
+    waiting = np.concatenate([waiting, np.zeros((N_SEASONS, 1))], axis=1)
+    shape_of = (3, shape.n_kinds, N_SEASONS, QUEUE_SLOTS + 1)
+    rewards, action = np.zeros(shape_of), np.zeros((3, shape.n_kinds), np.int64)
+    first = {kind: int(np.argmax(resource == kind)) for kind in (PUT_OFF, ROUND, CREW)}
+    round_action = first[ROUND]
+    rewards[ROUND] = gain[round_action][:, None, None] * waiting - cost[round_action][:, None, None]
+    action[PUT_OFF], action[ROUND] = first[PUT_OFF], round_action
+    crew = np.flatnonzero(resource == CREW)
+    if not len(crew):
+        rewards[CREW], action[CREW] = NEVER, round_action
+        return rewards, action
+    best = np.argmax(gain[crew] - cost[crew], axis=0)
+    action[CREW] = crew[best]
+    rewards[CREW] = (gain[crew] - cost[crew]).max(axis=0)[:, None, None]
+    return rewards, action
+
+
+def _grown(shape: Shape, burden: np.ndarray, worth: np.ndarray) -> np.ndarray:
+    """What a return costs beyond what was charged when it began, (places, levels)."""
+    top = shape.n_histories - 1
+    grown = np.zeros((shape.n_places, N_LEVELS))
+    for place in range(shape.n_places):
+        for level in range(1, N_LEVELS):
+            kind = int(shape.kind(np.int64(place), np.int64(level), np.int64(top)))  # type: ignore[arg-type]
+            harm = burden[kind] - burden[kind - shape.n_histories]
+            grown[place, level] = max(harm, 0.0) * worth[kind]
+    return grown
+
+
+def _along(x: jax.Array, low: int, high: int, axis: int) -> jax.Array:
+    """Part of an axis. Slices, not gathers: their transposes are fast, too."""
+    return jax.lax.slice_in_dim(x, low, high, axis=axis)
+
+
+def _raise_to(x: jax.Array, low: int, axis: int) -> jax.Array:
+    """Entry max(i, low) in place of entry i along an axis."""
+    size = x.shape[axis]
+    return jnp.concatenate(
+        [_along(x, low, low + 1, axis)] * low + [_along(x, low, size, axis)], axis
+    )
+
+
+def _spread(values: jax.Array, like: jax.Array, axis: int = 0) -> jax.Array:
+    """A vector along one axis of another array, for broadcasting."""
+    return values.reshape([-1 if i == axis else 1 for i in range(like.ndim)])
+
+
+N_FIXED = 3
+"""Axes before those of what is open: seasons, queue, crew."""
+
+
+def _next_from(
+    shape: Shape, tables: Tables, values: jax.Array, place: int
+) -> tuple[jax.Array, jax.Array]:
+    """What one place adds to the expected value of the next complaint, axes as in `look_ahead`.
+
+    `values` are those of the kinds of this place. First as if everything were new, then what
+    returns change about it, which is nothing where nothing is open.
+    """
+    axis, per_place = N_FIXED + place, N_LEVELS * shape.n_histories
+    arrivals = tables.arrivals[place * per_place : (place + 1) * per_place]
+    about_new = jnp.einsum("ks,ks...->s...", arrivals, values)
+    recurrent = values.reshape(N_LEVELS, shape.n_histories, *values.shape[1:])[1:, -1]
+    taken_up = jnp.moveaxis(_along(recurrent, 0, 1, 1 + axis).squeeze(1 + axis), 0, axis)
+    taken_up = taken_up - _spread(tables.grown[place, 1:], taken_up, axis)
+    change = _spread(arrivals.sum(axis=0), taken_up) * taken_up
+    change = change - _along(about_new, 1, N_LEVELS, axis)
+    nothing_open = 0.0 * _along(about_new, 0, 1, axis)
+    return about_new, tables.comes_back[place] * jnp.concatenate([nothing_open, change], axis)
+
+
+def look_ahead(shape: Shape, tables: Tables, values: jax.Array) -> jax.Array:
+    """Expected value once the office has acted, (seasons, queue, crew, open …).
+
+    `values` are (kinds, seasons, queue, crew, open …).
+    """
+    sizes = [N_LEVELS * shape.n_histories] * shape.n_places
+    # One split, not many slices: its transpose, which pushes states forward, is one copy.
+    expected = jnp.zeros((), jnp.float32)
+    for place, own in enumerate(jax.lax.split(values, sizes, axis=0)):
+        expected = expected + sum(_next_from(shape, tables, own, place))
+    moved = _spread(tables.moves_on, expected)
+    expected = (1.0 - moved) * expected + moved * jnp.roll(expected, -1, axis=0)
+    ends = _spread(tables.ends, expected)
+    for place in range(shape.n_places):
+        expected = (1.0 - ends) * expected + ends * _along(expected, 0, 1, N_FIXED + place)
+    freed, axis = tables.crew_freed, N_FIXED - 1
+    free, busy = _along(expected, 0, 1, axis), _along(expected, 1, 2, axis)
+    expected = jnp.concatenate([free, freed * free + (1.0 - freed) * busy], axis)
+    total = tables.visits[0] * expected
+    for m in range(1, MAX_VISITS + 1):
+        first = [_along(expected, 0, 1, 1)] * m
+        served = jnp.concatenate([*first, _along(expected, 0, QUEUE_SLOTS + 1 - m, 1)], axis=1)
+        total += tables.visits[m] * served
+    return total
+
+
+@partial(jax.jit, static_argnames=("shape",))
+def order_values(shape: Shape, tables: Tables, values: jax.Array) -> jax.Array:
+    """Value of putting off, of the round and of the crew in every state, (3, *values.shape)."""
+    ahead = look_ahead(shape, tables, values)
+    put_off = _after_put_off(shape, ahead)
+    own = tables.rewards.reshape(tables.rewards.shape + (1,) * (values.ndim - N_FIXED))
+    put_off = own[PUT_OFF] + put_off
+    last = _along(ahead, QUEUE_SLOTS, QUEUE_SLOTS + 1, 1)
+    joined = jnp.concatenate([_along(ahead, 1, QUEUE_SLOTS + 1, 1), last], axis=1)
+    fits = _spread(jnp.arange(QUEUE_SLOTS + 1) < QUEUE_SLOTS, values, axis=2)
+    by_round = jnp.where(fits, own[ROUND] + joined[None], put_off)
+    busy = _along(ahead, 1, 2, N_FIXED - 1)
+    is_free = _spread(jnp.arange(2) == 0, values, axis=3)
+    by_crew = jnp.where(is_free, own[CREW] + busy[None], by_round)
+    return jnp.stack([put_off, by_round, by_crew])
+
+
+def _after_put_off(shape: Shape, ahead: jax.Array) -> jax.Array:
+    """Value ahead of every kind if it is put off: the gravest at its place is what stays open."""
+    found = [
+        _raise_to(ahead, min(level + 1, N_LEVELS - 1), N_FIXED + place)
+        for place in range(shape.n_places)
+        for level in range(N_LEVELS)
+    ]
+    every = jnp.stack(found)[:, None]
+    wide = jnp.broadcast_to(every, (every.shape[0], shape.n_histories, *ahead.shape))
+    return wide.reshape(shape.n_kinds, *ahead.shape)
+
+
+def follow(values: jax.Array, choice: jax.Array) -> jax.Array:
+    """Of the values of three resources (3, …), the chosen one's; choice has the other axes."""
+    return jnp.where(choice == PUT_OFF, values[0], jnp.where(choice == ROUND, values[1], values[2]))
+
+
+class Swept(NamedTuple):
+    """What a sweep, or many of them, leave."""
+
+    values: jax.Array
+    """relative values, (kinds, seasons, queue, crew, open …)"""
+    gain: jax.Array
+    """() reward per step: by how much the sweep raised all values"""
+    span: jax.Array
+    """() by how much more it raised some than others; zero once settled"""
+
+
+@partial(jax.jit, static_argnames=("shape",))
+def _sweep(shape: Shape, tables: Tables, values: jax.Array, choice: jax.Array | None) -> Swept:
+    """One sweep."""
+    orders = order_values(shape, tables, values)
+    new = orders.max(axis=0) if choice is None else follow(orders, choice)
+    low, high = (new - values).min(), (new - values).max()
+    return Swept(new - new.ravel()[0], (low + high) / 2.0, high - low)
+
+
+def state_sizes(shape: Shape) -> tuple[int, ...]:
+    """Sizes of the axes of values: kinds, seasons, queue, crew, then what is open by place."""
+    return (shape.n_kinds, N_SEASONS, QUEUE_SLOTS + 1, 2) + (N_LEVELS,) * shape.n_places
+
+
+def iterate(shape: Shape, tables: Tables, choice: jax.Array | None = None) -> Swept:
+    """Values and reward per step of the optimum, or of a policy given by what it chooses."""
+    swept = Swept(jnp.zeros(state_sizes(shape), jnp.float32), jnp.zeros(()), jnp.zeros(()))
+    for _ in range(MAX_SWEEPS):
+        swept = _sweep(shape, tables, swept.values, choice)
+        if float(swept.span) < TOLERANCE:
+            return swept
+    raise EstimationError(
+        f"Value iteration has not settled after {MAX_SWEEPS} sweeps (span "
+        f"{float(swept.span):.2g}); check that every chance in the params is between 0 and 1."
+    )
+
+
+@partial(jax.jit, static_argnames=("shape",))
+def occupancy(shape: Shape, tables: Tables, choice: jax.Array) -> jax.Array:
+    """How often each state occurs under a policy in the long run: the sweep's transpose."""
+    flow = tables._replace(rewards=0.0 * tables.rewards, grown=0.0 * tables.grown)
+    sizes = state_sizes(shape)
+    push = jax.linear_transpose(
+        lambda values: follow(order_values(shape, flow, values), choice),
+        jax.ShapeDtypeStruct(sizes, jnp.float32),
+    )
+    start = jnp.full(sizes, 1.0 / np.prod(sizes), jnp.float32)
+    return jax.lax.fori_loop(0, N_OCCUPANCY, lambda _, share: push(share)[0], start)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class TablePolicy:
+    """The action of the cell that the observation falls into."""
+
+    factors: jax.Array
+    """(n_features,) what makes whole numbers of the features"""
+    strides: jax.Array
+    """(n_features,) int32"""
+    offset: jax.Array
+    actions: jax.Array
+    """(n_cells,) int8"""
+    worth: jax.Array | None = None
+    """(n_cells,) what action 1 is worth more than 0, to rank cells by; None: no ranking"""
+
+    def __call__(self, key: jax.Array, observation: jax.Array) -> jax.Array:
+        """Decide."""
+        del key
+        return self.actions[self.cell(observation)].astype(jnp.int32)
+
+    def cell(self, observation: jax.Array) -> jax.Array:
+        """The cell that an observation falls into."""
+        whole = jnp.rint(self.factors * observation).astype(jnp.int32)
+        cell = (whole * self.strides).sum() + self.offset
+        return jnp.clip(cell, 0, self.actions.shape[0] - 1)
+
+
+def solve_stream(
+    layout: Layout, params: StreamParams, harness: Harness, preference: np.ndarray
+) -> Policy:
+    """The best policy on what the harness shows.
+
+    With the whole state in view it is the optimum. Without, actions are valued by the mean over
+    the states that look alike, as often as the policy itself meets them, and improved in rounds;
+    the best round is returned, which no theorem calls the optimum.
+    """
+    shape = layout.shape
+    tables, choices = tabulate(shape, params, np.asarray(preference, np.float64))
+    axes = [_axis_reading(layout, axis) for axis in range(3 + 3 + shape.n_places)]
+    seen = [all(name in harness.observation_names for name in one.factors) for one in axes]
+    orders = order_values(shape, tables, iterate(shape, tables).values)
+    choice = jnp.argmax(orders, axis=0)
+    if not all(seen):
+        choice = improve_blind(shape, tables, orders, choice, seen)
+    return _as_policy(layout, harness, choices, np.asarray(choice), axes, seen)
+
+
+def _axis_reading(layout: Layout, axis: int) -> Reading:
+    """How the level along one axis (place, level, history, season, queue, crew, open …) is read."""
+    further = (
+        Reading({layout.season: float(N_SEASONS - 1)}),
+        Reading({layout.backlog: float(QUEUE_SLOTS)}),
+        Reading({layout.crew: -1.0}, offset=1.0),
+        *(Reading({name: float(N_LEVELS - 1)}) for name in layout.opens),
+    )
+    return (*layout.readings, *further)[axis]
+
+
+def improve_blind(
+    shape: Shape, tables: Tables, orders: jax.Array, choice: jax.Array, seen: list[bool]
+) -> jax.Array:
+    """Improve a policy that sees only some axes, starting from the optimum's values."""
+    parts = (shape.n_places, N_LEVELS, shape.n_histories)
+    apart = (*parts, *state_sizes(shape)[1:])
+    hidden = tuple(axis for axis, is_seen in enumerate(seen) if not is_seen)
+    found: list[tuple[float, jax.Array]] = []
+    for _ in range(N_IMPROVEMENTS):
+        weight = occupancy(shape, tables, choice).reshape(apart) + 1e-12
+        total = weight.sum(axis=hidden, keepdims=True)
+        mean = [(weight * x.reshape(apart)).sum(axis=hidden, keepdims=True) for x in orders]
+        best = jnp.broadcast_to(jnp.argmax(jnp.stack(mean) / total, axis=0), apart)
+        choice = best.reshape(state_sizes(shape))
+        swept = iterate(shape, tables, choice)
+        found.append((float(swept.gain), choice))
+        orders = order_values(shape, tables, swept.values)
+    return max(found, key=lambda one: one[0])[1]
+
+
+def _as_policy(
+    layout: Layout,
+    harness: Harness,
+    choices: Choices,
+    choice: np.ndarray,
+    axes: list[Reading],
+    seen: list[bool],
+) -> TablePolicy:
+    shape, names = layout.shape, harness.observation_names
+    kinds = np.arange(shape.n_kinds).reshape((-1,) + (1,) * (choice.ndim - 1))
+    actions = choices.action[choice, kinds]
+    sizes = (shape.n_places, N_LEVELS, shape.n_histories, *choice.shape[1:])
+    # Along an axis that is not seen every entry is the same: the first stands for all.
+    view = actions.reshape(sizes)[tuple(slice(None) if one else slice(1) for one in seen)]
+    factors, strides, offset = np.ones(harness.n_features), np.zeros(harness.n_features), 0.0
+    stride = 1
+    for axis in reversed(range(len(sizes))):
+        if seen[axis]:
+            for name, factor in axes[axis].factors.items():
+                column = names.index(name)
+                factors[column] = abs(factor)
+                strides[column] += stride * np.sign(factor)
+            offset += stride * axes[axis].offset
+            stride *= sizes[axis]
+    return TablePolicy(
+        jnp.asarray(factors, jnp.float32),
+        jnp.asarray(strides, jnp.int32),
+        jnp.int32(offset),
+        jnp.asarray(view.ravel(), jnp.int8),
+    )

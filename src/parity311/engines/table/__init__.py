@@ -1,0 +1,1 @@
+"""Independent cases: what is decided about one changes nothing for the next."""

@@ -1,0 +1,1 @@
+"""Records and a calibration become the params of a decision process."""

@@ -1,0 +1,197 @@
+"""Cases of a stream of complaints as the records hold them.
+
+A row is a case: the reports the agency linked to one incident, from the first on. Features are as
+of that first report; nothing received, visited or closed on or after the last day is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import LiteralString
+
+import numpy as np
+
+from parity311.engines.stream.process import N_LEVELS, ActionTable, Shape
+from parity311.errors import EstimationError
+from parity311.mdp.contract import N_STRATA
+from parity311.records.absent import no_such_domain
+from parity311.records.schema import SEVERITIES
+from parity311.records.sql import cases, literal
+from parity311.records.store import Records
+
+FEWEST_CASES = 120
+"""Cases below which a stream cannot be estimated (assumed: a few per kind that matters)."""
+FEWEST_TESTED = 30
+"""Cases below which nothing is scored: where the truth is known every case brings its own chance,
+and only the mixture of kinds is a sample, whose error fewer cannot show (assumed)."""
+
+HISTORY_DAYS = 180
+"""Days over which complaints about an address, and about its tract, are remembered (assumed)."""
+
+
+@dataclass(frozen=True)
+class Office:
+    """What a domain says about its stream, beyond what the records hold."""
+
+    slug: str
+    shape: Shape
+    place_sql: LiteralString
+    """SQL over the columns of a case: its place, 0 … n_places - 1"""
+    history_sql: LiteralString
+    """SQL over the columns of a case: its history, 0 … n_histories - 1, the top is recurrent"""
+    days_per_complaint: float
+    """Days between two complaints of one office: which share of the city it is"""
+    actions: ActionTable
+    speed_unit: float
+    """Severity-weighted days that a typical correct escalation avoids"""
+    cost_unit: float
+    """Hours that a typical correct escalation takes"""
+    keep_unit: float = 1.0
+    """Severity-weighted dwelling-unit days that it keeps habitable"""
+    has_dwellings: bool = False
+    """Whether anybody lives behind the complaint; if not, retention is zero"""
+    lifetime_days: float = 60.0
+    """Mean days until an incident ends by itself, where the calibration gives none"""
+
+
+@dataclass(frozen=True)
+class Book:
+    """Cases first reported in a period, (n,) each."""
+
+    complaint_id: np.ndarray
+    stratum: np.ndarray
+    kind: np.ndarray
+    season: np.ndarray
+    units: np.ndarray
+    n_extra: np.ndarray
+    """further reports of the case"""
+    open_days: np.ndarray
+    """days from the first report to the closing, or to the last day"""
+    looked_days: np.ndarray
+    """days from the last report before it to the first visit with access; NaN without one"""
+    is_found: np.ndarray
+    """whether a violation was written"""
+    n_visits: np.ndarray
+    first_wait: np.ndarray
+    """days from the first report to the first visit; NaN without one"""
+    dates: tuple[date, date]
+    """first day, and the day after the last"""
+
+    @property
+    def is_looked(self) -> np.ndarray:
+        """Cases in which an inspector got in, (n,) bool."""
+        return np.isfinite(self.looked_days)
+
+
+def season_of(day: date) -> int:
+    """Season of a day: 0 winter (December to February) … 3 autumn."""
+    return day.month % 12 // 3
+
+
+CUT_OFF = "INTERVAL 1 MICROSECOND PRECEDING"
+"""The last moment a trailing window may look at."""
+
+
+def read_book(
+    office: Office,
+    records: Records,
+    date_from: date,
+    date_to: date,
+    cut_off: LiteralString = CUT_OFF,
+    *,
+    fewest: int = FEWEST_CASES,
+) -> Book:
+    """Collect an office's cases first reported in [date_from, date_to), `fewest` of them at least.
+
+    `cut_off` is changed only by the test of it.
+    """
+    if office.slug not in records.domains:
+        raise no_such_domain(records, office.slug)
+    rows = records.sql(
+        _book_query(office, cut_off), domain=office.slug, date_from=date_from, date_to=date_to
+    )
+    if rows.num_rows < fewest:
+        raise EstimationError(
+            f"{records.folder} has {rows.num_rows} cases of {office.slug!r} from {date_from} to "
+            f"{date_to}; at least {fewest} are needed, give more months."
+        )
+
+    def column(name: str, kind: type = np.float64) -> np.ndarray:
+        return rows[name].to_numpy(zero_copy_only=False).astype(kind)
+
+    shape = office.shape
+    place, history = column("place", np.int64), column("history", np.int64)
+    level = N_LEVELS - 1 - column("code", np.int64)
+    kind = (place * N_LEVELS + level) * shape.n_histories + history
+    return Book(
+        complaint_id=rows["complaint_id"].to_numpy(zero_copy_only=False),
+        stratum=column("stratum", np.int64),
+        kind=kind,
+        season=column("month", np.int64) % 12 // 3,
+        units=column("units"),
+        n_extra=column("n_reports") - 1.0,
+        open_days=column("open_days"),
+        looked_days=column("looked_days"),
+        is_found=column("is_found"),
+        n_visits=column("n_visits"),
+        first_wait=column("first_wait"),
+        dates=(date_from, date_to),
+    )
+
+
+def _book_query(office: Office, cut_off: LiteralString) -> LiteralString:
+    day = "86400.0"
+    return f"""
+WITH own AS (
+  SELECT c.*, COALESCE(c.incident_id, c.complaint_id) AS case_id
+  FROM complaints c
+  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP
+), cases AS (
+  SELECT case_id, min(received_at) AS began, count(*) AS n_reports,
+    arg_min(complaint_id, received_at) AS complaint_id, arg_min(tract, received_at) AS tract,
+    arg_min(building_id, received_at) AS building_id, arg_min(severity, received_at) AS severity,
+    arg_min(category, received_at) AS category
+  FROM own GROUP BY case_id
+), known AS (
+  SELECT k.*, epoch(began - lag(began) OVER (PARTITION BY building_id ORDER BY began))
+      / {day} AS gap_days,
+    count(*) OVER (PARTITION BY tract ORDER BY began RANGE BETWEEN
+      INTERVAL {literal(HISTORY_DAYS)} DAY PRECEDING AND {cut_off}) AS n_near,
+    count(*) OVER (ORDER BY began RANGE BETWEEN
+      INTERVAL {literal(HISTORY_DAYS)} DAY PRECEDING AND {cut_off}) AS n_city
+  FROM cases k
+), found AS (
+  SELECT complaint_id, min(visited_at) AS first_at, count(*) AS n_visits,
+    min(visited_at) FILTER (WHERE result <> 'no_access') AS looked_at,
+    max(CAST(result = 'violation' AS INT)) AS is_found
+  FROM visits WHERE visited_at < $date_to::TIMESTAMP GROUP BY complaint_id
+), heard AS (
+  SELECT k.case_id, max(own.received_at) AS last_heard
+  FROM cases k JOIN found v USING (complaint_id) JOIN own ON own.case_id = k.case_id
+  WHERE own.received_at <= v.looked_at GROUP BY k.case_id
+), described AS (
+  SELECT k.*, t.borough, t.community_board, COALESCE(b.units, 1) AS units,
+    k.n_near / greatest(k.n_city / (SELECT count(*) FROM tracts), 1e-9) AS near_ratio,
+    CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
+      ELSE {literal(N_STRATA - 1)} END AS stratum
+  FROM known k LEFT JOIN tracts t ON t.geoid = k.tract
+    LEFT JOIN buildings b ON b.building_id = k.building_id
+)
+SELECT k.complaint_id, k.stratum, CASE k.severity {cases(SEVERITIES)} END AS code, k.units,
+  month(k.began) AS month, k.n_reports, ({office.place_sql}) AS place,
+  ({office.history_sql}) AS history,
+  epoch(least(COALESCE(o.closed_at, $date_to::TIMESTAMP), $date_to::TIMESTAMP) - k.began)
+    / {day} AS open_days,
+  epoch(v.looked_at - COALESCE(h.last_heard, k.began)) / {day} AS looked_days,
+  COALESCE(v.is_found, 0) AS is_found, COALESCE(v.n_visits, 0) AS n_visits,
+  epoch(v.first_at - k.began) / {day} AS first_wait
+FROM described k LEFT JOIN found v USING (complaint_id) LEFT JOIN heard h USING (case_id)
+  LEFT JOIN outcomes o USING (complaint_id)
+WHERE k.began >= $date_from::TIMESTAMP ORDER BY k.began, k.complaint_id"""
+
+
+def history_start(records: Records, date_from: date, date_to: date) -> date:
+    """First day whose cases have a full history, if that leaves most of the period."""
+    start = max(date_from, records.window[0] + timedelta(days=HISTORY_DAYS))
+    return start if (date_to - start).days >= 2 * HISTORY_DAYS else date_from

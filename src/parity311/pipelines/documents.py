@@ -1,0 +1,214 @@
+"""The documents an agency must publish, every figure filled from a run.
+
+What only people know comes from a TOML file; what is missing there reads "not provided".
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from parity311.audit.assess import assess_domains
+from parity311.audit.spec import AuditSpec
+from parity311.errors import InputError, RunError
+from parity311.explain.policy import Tell, explain_policies
+from parity311.pipelines.audit import repeat_data
+from parity311.pipelines.explain import explanation_to_plain
+from parity311.report.audit_inputs import load_inputs
+from parity311.report.document_facts import collect_facts, impact_rows
+from parity311.report.document_fields import (
+    DOCUMENTS,
+    HUMAN_FIELDS,
+    NOT_IN_RUN,
+    NOT_PROVIDED,
+    Document,
+)
+from parity311.report.explain_inputs import load_policies
+from parity311.report.folder import Run
+from parity311.report.sections import Column, Report, Section, TableView
+from parity311.report.store import start_run
+from parity311.report.tables import as_cell
+from parity311.storage.strict_json import to_json
+
+FOLDER = "documents"
+PAGE = "documents.html"
+IMPACT_COLUMNS = (
+    Column("category", "category", number_format="text"),
+    Column("by", "by", number_format="text"),
+    Column("n_cases", "cases", number_format="integer", reason="note"),
+    Column("selection_rate", "selection rate", lower="lower", upper="upper",
+           number_format="percent", reason="note"),
+    Column("impact_ratio", "impact ratio", decimals=2, reason="note"),
+    Column("note", "note", number_format="text"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FilledField:
+    """One line of a document with its value and where that comes from."""
+
+    section: str
+    field: str
+    value: str
+    source: str
+    """run, person, or nobody."""
+
+
+def read_human_fields(path: Path) -> dict[str, str]:
+    """Read what only people know; an unknown field is an error that lists the known ones."""
+    try:
+        plain = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            f"Cannot read {path}: {error.strerror or error}; name a TOML file."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is not TOML ({error}); correct it and try again.") from error
+    unknown = [name for name in plain if name not in HUMAN_FIELDS]
+    if unknown:
+        raise InputError(
+            f"{path} gives {', '.join(unknown)}, which no document asks for; the fields are "
+            f"{', '.join(HUMAN_FIELDS)}."
+        )
+    return {name: str(value) for name, value in plain.items()}
+
+
+def fill(document: Document, facts: dict[str, str], human: dict[str, str]) -> list[FilledField]:
+    """Fill every field of a document."""
+    filled = []
+    for field in document.fields:
+        is_human = field.key in HUMAN_FIELDS
+        value = (human if is_human else facts).get(field.key, "")
+        missing = NOT_PROVIDED if is_human else NOT_IN_RUN
+        source = ("person" if is_human else "run") if value else "nobody"
+        filled.append(FilledField(field.section, field.label, value or missing, source))
+    return filled
+
+
+def to_markdown(document: Document, rows: list[FilledField]) -> str:
+    """A document as Markdown: a heading a section, a line a field."""
+    lines = [f"# {document.title}", "", document.basis, ""]
+    section = ""
+    for row in rows:
+        if row.section != section:
+            section = row.section
+            lines += [f"## {section}", ""]
+        lines += [f"**{row.field}.** {row.value}", ""]
+    return "\n".join(lines)
+
+
+def write_documents(
+    source: Run,
+    *,
+    root: Path,
+    human: dict[str, str],
+    spec: AuditSpec | None = None,
+    tell: Tell = lambda line: None,
+) -> dict[str, Any]:
+    """Write all documents of a run as a run of its own: Markdown, CSV, JSON and a page."""
+    spec = spec or AuditSpec(n_draws=1000)
+    inputs = load_inputs(source)
+    tell("auditing who was served")
+    audits = assess_domains(inputs, spec)
+    facts = collect_facts(source, audits, spec, _explanations(source, tell))
+    tell("writing the documents")
+    filled = {document.name: fill(document, facts, human) for document in DOCUMENTS}
+    impact = [row for one in inputs for row in impact_rows(one, spec)]
+    config = {"run": source.id, "spec_sha256": spec.sha256, "human": human}
+    with start_run(root, f"documents {source.id}", config) as run:
+        repeat_data(run, source)
+        folder = run.path / FOLDER
+        folder.mkdir()
+        for document in DOCUMENTS:
+            text = to_markdown(document, filled[document.name])
+            (folder / f"{document.name}.md").write_text(text, encoding="utf-8")
+            rows = [vars(row) for row in filled[document.name]]
+            run.add_table(document.name, rows)
+        (folder / "local_law_35.csv").write_text(_entry(filled["local_law_35"]), encoding="utf-8")
+        run.add_table("impact_table", impact)
+        (folder / "impact_table.csv").write_text(_csv(impact), encoding="utf-8")
+        plain = {name: [vars(row) for row in rows] for name, rows in filled.items()}
+        plain["impact_table"] = impact
+        (folder / "documents.json").write_text(to_json(plain), encoding="utf-8")
+        run.set_report(_report(source, filled))
+        page = run.name_page(PAGE)
+    final = run.final_path / FOLDER
+    missing = _count_missing(filled)
+    return {
+        "documents": run.id,
+        "run": source.id,
+        "page": str(page),
+        "files": {path.stem: str(path) for path in sorted(final.iterdir())},
+        "n_fields": sum(len(rows) for rows in filled.values()),
+        "n_not_provided": missing,
+    }
+
+
+def _explanations(source: Run, tell: Tell) -> list[dict[str, Any]]:
+    try:
+        policies = load_policies(source)
+    except RunError:
+        return []  # a run without policies still has documents; the field reads "not provided"
+    return [explanation_to_plain(one) for one in explain_policies(policies, tell)]
+
+
+def _count_missing(filled: dict[str, list[FilledField]]) -> int:
+    """Fields that a person still has to fill."""
+    return sum(row.value == NOT_PROVIDED for rows in filled.values() for row in rows)
+
+
+def _entry(rows: list[FilledField]) -> str:
+    return _csv([{row.field: row.value for row in rows}])
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([as_cell(name) for name in names])
+    for row in rows:
+        cells = (row.get(name, "") for name in names)
+        writer.writerow([as_cell(cell) if isinstance(cell, str) else cell for cell in cells])
+    return text.getvalue()
+
+
+def _report(source: Run, filled: dict[str, list[FilledField]]) -> Report:
+    missing = _count_missing(filled)
+    columns = (
+        Column("field", "field", number_format="text"),
+        Column("section", "section", number_format="text"),
+        Column("value", "value", number_format="text"),
+    )
+    sections = [
+        Section(
+            heading=document.title,
+            text=(document.basis,),
+            tables=(TableView(document.name, columns, caption=document.title),),
+        )
+        for document in DOCUMENTS
+    ]
+    sections.append(
+        Section(
+            heading="Impact table in the form of Local Law 144",
+            text=(
+                "Selection is being served as the audit counts it; the ratio is to the highest "
+                "rate among categories with at least 2 % of cases.",
+            ),
+            tables=(
+                TableView("impact_table", IMPACT_COLUMNS, caption="Impact table", max_rows=200),
+            ),
+            notes=("The law is about hiring; four fifths is its convention, not a standard here.",),
+        )
+    )
+    return Report(
+        title="Documents for publication",
+        summary=(
+            f"Every figure comes from run `{source.id}`.",
+            f"{missing} fields that only people can fill read **{NOT_PROVIDED}**.",
+        ),
+        sections=tuple(sections),
+    )

@@ -1,0 +1,525 @@
+"""The report of the whole way: what a newcomer reads first.
+
+It is made from the blocks of metrics.json and the learning curves alone; the sentences are those of
+`findings`, which follow the figures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from parity311.domains import get_domain
+from parity311.estimation.correction import FALLBACK
+from parity311.evaluation.titles import EQUITY_MARK, TODAY, is_paid, policy_title
+from parity311.mdp.contract import N_KNOWN_STRATA, STRATUM_NAMES
+from parity311.number_text import format_interval, format_value
+from parity311.records.describe import say_located
+from parity311.report import findings
+from parity311.report.findings import Block
+from parity311.report.pictures import (
+    Axis,
+    Estimate,
+    Line,
+    Point,
+    Reference,
+    Series,
+    interval_plot,
+    line_chart,
+    scatter_plot,
+)
+from parity311.report.sections import Column, KeyFigure, Picture, Report, Section, TableView
+from parity311.report.store import RunWriter
+
+__all__ = ["policy_title", "write_report"]
+
+MOVED = {
+    "levelling up": "narrower, levelling up",
+    "levelling down": "narrower, levelling down",
+    "both": "narrower, both ways",
+}
+"""How a gap that closed is said in a table."""
+QUINTILES = ("Q1, lowest income", "Q2", "Q3", "Q4", "Q5, highest income")
+SYNTHETIC = (
+    "A synthetic city, taken the whole way: complaints were corrected for under-reporting, "
+    "policies were learned from what the agency can see, and scored in the city's last year under "
+    "what really happened in it."
+)
+REAL = (
+    "Imported records, taken the whole way: policies were learned from the earlier complaints and "
+    "scored in the process as all records give it. There is no truth beside such records: what "
+    "nobody reported, and what would have been found where nobody looked, stays unknown, and no "
+    "figure here says how a policy would do in the field."
+)
+
+Curve = Sequence[Mapping[str, Any]]
+
+
+def write_report(run: RunWriter, blocks: Sequence[Block], curves: Sequence[Curve]) -> None:
+    """Store tables and pictures of every domain and say what the page shows.
+
+    Parameters
+    ----------
+    blocks
+        Entries of `comparisons`, one a domain and scenario.
+    curves
+        Rows of the learning curve, one sequence a block.
+    """
+    sections = [_section(run, block, rows) for block, rows in zip(blocks, curves, strict=True)]
+    run.add_table("overview", [_overview_row(block) for block in blocks])
+    overview = Section(
+        heading="All settings side by side",
+        tables=(_overview_table(blocks),),
+        notes=(
+            *dict.fromkeys(findings.say_intervals(block) for block in blocks),
+            f"More of this run: `parity311 audit {run.id}` says who is served, `parity311 explain "
+            f"{run.id}` what drives each recommendation.",
+        ),
+    )
+    kinds = dict.fromkeys(REAL if block["is_real"] else SYNTHETIC for block in blocks)
+    summary = (
+        findings.say_headline(blocks),
+        findings.say_what_to_do(blocks),
+        findings.say_correction(blocks),
+        *kinds,
+        findings.say_coverage(blocks),
+    )
+    run.set_report(
+        Report(
+            title="Who is served, and what learning changes",
+            summary=tuple(filter(None, summary)),
+            figures=tuple(_figure(block) for block in blocks),
+            sections=(overview, *sections),
+        )
+    )
+
+
+def _figure(block: Block) -> KeyFigure:
+    """The gap under today's rule and under the paid agent, who wins, and what to do."""
+    today, paid = findings.find_row(block, TODAY), findings.find_paid(block)
+    judgement = findings.judge(block)
+    value = "not known"
+    if findings.is_known(block):
+        ends = [today, *([] if paid is None else [paid])]
+        numbers = [format_value(row["coverage_gap"]["value"], "points") for row in ends]
+        value = " → ".join(numbers).replace("\u00a0points", "", len(numbers) - 1)
+    advice = judgement.advice[:1].upper() + judgement.advice[1:]
+    words = [f"today's rule {_interval(block, today)}"]
+    if paid is not None:
+        words.append(f"{policy_title(paid['policy'])} {_interval(block, paid)}")
+        words.append(f"it {findings.say_found_briefly(paid)}")
+    return KeyFigure(
+        f"gap in {findings.name_block(block)}, today's rule → paid agent{_of_reported(block)}",
+        value,
+        note=f"{'; '.join(words)}. {findings.say_winners(block)}. **{advice}.**",
+        number_format="text",
+        tone=judgement.tone,  # type: ignore[arg-type]
+    )
+
+
+def _of_reported(block: Block) -> str:
+    """Said where coverage is of what was reported only."""
+    return " (of what was reported)" if block["is_real"] and block["estimator"] == FALLBACK else ""
+
+
+def _interval(block: Block, row: Mapping[str, Any]) -> str:
+    lower, upper = findings.gap_interval(block, row)
+    return format_interval(lower, upper, "points") or "without interval"
+
+
+def _overview_row(block: Block) -> dict[str, Any]:
+    """Today's rule beside the paid agent, one row a block; nothing where only a range is known."""
+    row: dict[str, Any] = {"setting": findings.name_block(block)}
+    is_known = findings.is_known(block)
+    for name, one in (
+        ("today", findings.find_row(block, TODAY)),
+        ("paid", findings.find_paid(block)),
+    ):
+        lower, upper = (math.nan, math.nan) if one is None else findings.gap_interval(block, one)
+        value = None if one is None or not is_known else one["coverage_gap"]["value"]
+        row |= {f"gap_{name}": value, f"gap_{name}_lower": lower, f"gap_{name}_upper": upper}
+        row[f"gap_{name}_range"] = "" if one is None else findings.say_gap(block, one)
+    paid = findings.find_paid(block)
+    against = {} if paid is None else paid["against_today"]
+    for name in ("correct", "recall", "visits_per_complaint"):
+        figure = against.get(name, {"value": None, "lower": None, "upper": None})
+        row |= {name: figure["value"], f"{name}_lower": figure["lower"]}
+        row[f"{name}_upper"] = figure["upper"]
+    row["advice"] = findings.judge(block).advice
+    return row
+
+
+def _overview_table(blocks: Sequence[Block]) -> TableView:
+    return TableView(
+        "overview",
+        columns=(
+            Column("setting", "setting", number_format="text"),
+            Column("gap_today_range", "gap, today's rule", number_format="text"),
+            Column("gap_paid_range", "gap, paid agent", number_format="text"),
+            Column(
+                "correct", "found, against today", number_format="percent",
+                lower="correct_lower", upper="correct_upper",
+            ),
+            Column(
+                "visits_per_complaint", "visits per complaint, against today",
+                number_format="signed", decimals=3, lower="visits_per_complaint_lower",
+                upper="visits_per_complaint_upper",
+            ),
+            Column("advice", "what follows", number_format="text"),
+        ),
+        caption="The agent paid for coverage against today's rule, in every domain and scenario of "
+        "this run.",
+        max_rows=max(len(blocks), 1),
+    )  # fmt: skip
+
+
+def block_name(block: Block) -> str:
+    """Name of a block's tables and pictures."""
+    return f"{block['domain']}-{block['participation']}".replace("_", "-")
+
+
+def _setting(block: Block) -> str:
+    if block["is_real"]:
+        return "as recorded"
+    return f"{block['participation']} participation, {block['capacity']} capacity"
+
+
+def _section(run: RunWriter, block: Block, curve: Curve) -> Section:
+    name, domain = block_name(block), get_domain(block["domain"])
+    run.add_table(f"policies-{name}", [_flat(row) for row in block["policies"]])
+    pictures = (
+        _coverage_picture(run, block),
+        # Gaps that are known as ranges only are no points.
+        *((_frontier_picture(run, block),) if findings.is_known(block) else ()),
+        _correction_picture(run, block),
+        _curve_picture(run, block, curve),
+    )
+    notes = (
+        f"Decision: {domain.decision} Not for: {domain.not_for}",
+        findings.say_rows(block),
+        say_located(block["located"]) if block["is_real"] else "",
+        f"Correction: {block['assumptions']}",
+        findings.say_all_visits(block),
+        findings.say_intervals(block),
+        _say_ceiling(block),
+        f"Per incident, the audit has no estimate: {block['audit_note']}"
+        if block["audit_note"]
+        else "",
+    )
+    return Section(
+        heading=f"{domain.title}: {_setting(block)}",
+        text=tuple(filter(None, (findings.say_block(block), findings.say_price(block)))),
+        pictures=pictures,
+        tables=(_policy_table(block), _reward_table(block), _audit_table(run, block)),
+        notes=tuple(filter(None, notes)),
+    )
+
+
+def _has_ceiling(block: Block) -> bool:
+    return block["policies"][0]["ceiling"] == "ceiling"
+
+
+def _say_ceiling(block: Block) -> str:
+    top = block["policies"][0]["ceiling"]
+    if _has_ceiling(block):
+        return f"The ceiling is {get_domain(block['domain']).ceiling}."
+    name = policy_title(top.removeprefix("best known: "))
+    return f"No exact ceiling is known here: the best policy of a trial ({name}) stands for it."
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """One policy's figures as the columns of a table."""
+    flat: dict[str, Any] = {"policy": policy_title(row["policy"]), "policy_id": row["policy"]}
+    for name in (
+        "reward",
+        "recall",
+        "precision",
+        "coverage_gap",
+        "share_of_way",
+        "price_of_equity",
+        "visits_per_complaint",
+    ):
+        figure = row[name] or {"value": None, "lower": None, "upper": None}
+        flat |= {name: figure["value"], f"{name}_lower": figure["lower"]}
+        flat[f"{name}_upper"] = figure["upper"]
+    against = row["against_today"]
+    for name in ("correct", "recall", "coverage_gap"):
+        flat |= {
+            f"{name}_against_today{end}": against[name][key]
+            for end, key in (("", "value"), ("_lower", "lower"), ("_upper", "upper"))
+        }
+    flat["against_today_note"] = against["note"]
+    moved = against["direction"]
+    flat["moved_against_today"] = "" if row["policy"] == TODAY else MOVED.get(moved, moved)
+    flat["direction"] = row["direction"]
+    flat["price_note"] = row["price_note"]
+    flat["price_against"] = policy_title(row["reference"])
+    flat["noise_floor"] = row["noise_floor"]
+    for index in range(N_KNOWN_STRATA):
+        flat[f"coverage_{STRATUM_NAMES[index]}"] = row["coverage"][index]["value"]
+    return flat
+
+
+def _policy_table(block: Block) -> TableView:
+    """What each policy finds, how equally, with how many visits, and against today's rule."""
+    under = (
+        "played in the process as all records give it: nobody knows the true one"
+        if block["is_real"]
+        else "of the city's last year, played in its true process"
+    )
+    gap = Column("coverage_gap", "gap", number_format="points", lower="coverage_gap_lower",
+                 upper="coverage_gap_upper")  # fmt: skip
+    return TableView(
+        f"policies-{block_name(block)}",
+        columns=(
+            Column("policy", "policy", number_format="text"),
+            Column("recall", "recall", number_format="percent", decimals=1),
+            *((gap,) if findings.is_known(block) else ()),
+            Column("visits_per_complaint", "visits per complaint", decimals=3),
+            Column(
+                "correct_against_today", "found, against today", number_format="percent",
+                decimals=1, lower="correct_against_today_lower",
+                upper="correct_against_today_upper", reason="against_today_note",
+            ),
+            Column("moved_against_today", "gap, against today", number_format="text"),
+        ),
+        caption=f"Every policy on the same test episodes, {under}.",
+    )  # fmt: skip
+
+
+def _reward_table(block: Block) -> TableView:
+    """Reward, precision and price of the same policies."""
+    best = "ceiling" if _has_ceiling(block) else "best known"
+    return TableView(
+        f"policies-{block_name(block)}",
+        columns=(
+            Column("policy", "policy", number_format="text"),
+            Column("reward", "reward", lower="reward_lower", upper="reward_upper"),
+            Column("precision", "precision", number_format="percent", decimals=1),
+            Column("share_of_way", f"way to the {best}", number_format="percent", decimals=0),
+            Column(
+                "price_of_equity", "price of equity", number_format="percent", decimals=1,
+                lower="price_of_equity_lower", upper="price_of_equity_upper", reason="price_note",
+            ),
+            Column("price_against", "price against", number_format="text"),
+        ),
+        caption="Published reward on the same episodes, and what equity costs: correct escalations "
+        "given up against the policy named beside it.",
+    )  # fmt: skip
+
+
+def _audit_table(run: RunWriter, block: Block) -> TableView:
+    name = f"audit-{block_name(block)}"
+    run.add_table(name, block["audit"]["rates"])
+    verdicts = "; ".join(
+        f"per {gap['denominator']}: {gap['verdict']} ({gap['reason']})"
+        for gap in block["audit"]["gaps"]
+    )
+    tested = block["rows"]["tested"]
+    return TableView(
+        name,
+        columns=(
+            Column("denominator", "of", number_format="text"),
+            Column("stratum", "income quintile", number_format="text"),
+            Column("served", "served", number_format="integer"),
+            Column(
+                "rate", "rate", lower="lower", upper="upper", number_format="percent", decimals=3
+            ),
+            Column("note", "note", number_format="text"),
+        ),
+        caption=f"What the records say of who was served, of complaints received {tested['first']} "
+        f"to {tested['last']}: what was done then, not what a rule would do in the process played "
+        f"above. {verdicts}.",
+    )
+
+
+def _learned(block: Block) -> list[str]:
+    """Policies that were learned: those that are paid for coverage, and the twin of each."""
+    names = [row["policy"] for row in block["policies"]]
+    twins = {name.partition(EQUITY_MARK)[0] for name in names if is_paid(name)}
+    return [name for name in names if is_paid(name) or name in twins]
+
+
+def _coverage_picture(run: RunWriter, block: Block) -> Picture:
+    name = f"coverage-{block_name(block)}"
+    shown = [TODAY, *_learned(block)]
+    series = [
+        Series(
+            policy_title(policy),
+            [
+                Estimate(
+                    label, _or_nan(cell["value"]), _or_nan(cell["lower"]), _or_nan(cell["upper"])
+                )
+                for label, cell in zip(
+                    QUINTILES, findings.find_row(block, policy)["coverage"], strict=False
+                )
+            ],
+        )
+        for policy in dict.fromkeys(shown)
+    ]
+    run.draw(
+        name,
+        interval_plot,
+        series,
+        title="Coverage by income quintile",
+        axis=Axis("actionable incidents found in time", "percent", includes=(0.0,)),
+    )
+    caption = "The flatter a row of marks, the more equally quintiles are served."
+    if not findings.is_known(block):
+        caption += (
+            f" Incidents are {findings.say_known_within(block)}, which these marks do not show: "
+            "read them as an order, not as rates."
+        )
+    return Picture(
+        name,
+        title="Coverage by income quintile",
+        caption=caption,
+        alt="Coverage of each income quintile under today's rule and under learned policies.",
+        table=TableView(
+            f"policies-{block_name(block)}",
+            columns=(
+                Column("policy", "policy", number_format="text"),
+                *(
+                    Column(f"coverage_{stratum}", title, number_format="percent", decimals=1)
+                    for stratum, title in zip(STRATUM_NAMES, QUINTILES, strict=False)
+                ),
+            ),
+        ),
+    )
+
+
+def _frontier_picture(run: RunWriter, block: Block) -> Picture:
+    name = f"frontier-{block_name(block)}"
+    points = [
+        Point(
+            policy_title(row["policy"]),
+            _or_nan(row["coverage_gap"]["value"]),
+            _or_nan(row["recall"]["value"]),
+            y_lower=_or_nan(row["recall"]["lower"]),
+            y_upper=_or_nan(row["recall"]["upper"]),
+            x_lower=findings.gap_interval(block, row)[0],
+            x_upper=findings.gap_interval(block, row)[1],
+        )
+        for row in block["policies"]
+        if row["is_within_capacity"] and row["policy"] not in ("never", "random")
+    ]
+    run.draw(
+        name,
+        scatter_plot,
+        points,
+        title="What is found, and how equally",
+        x_axis=Axis("coverage gap in points", "points", includes=(0.0,)),
+        y_axis=Axis("recall", "percent"),
+        frontier=("lower", "higher"),
+    )
+    return Picture(
+        name,
+        title="What is found, and how equally",
+        caption="Up is more found, left is more equal; lines are 95 % intervals over test "
+        "episodes. The dashed line joins the points that nothing else beats, whatever their "
+        "intervals.",
+        alt="Recall against coverage gap for every policy.",
+        table=TableView(
+            f"policies-{block_name(block)}",
+            columns=(
+                Column("policy", "policy", number_format="text"),
+                Column("coverage_gap", "gap", number_format="points"),
+                Column("recall", "recall", number_format="percent", decimals=1),
+                Column("noise_floor", "gap by counting alone", number_format="points"),
+            ),
+        ),
+    )
+
+
+def _correction_picture(run: RunWriter, block: Block) -> Picture:
+    """Each quintile's share of the estimated need, by estimator."""
+    name = f"correction-{block_name(block)}"
+    rows, estimators = [], dict.fromkeys(row["estimator"] for row in block["reporting"])
+    for estimator in estimators:
+        own = [row for row in block["reporting"] if row["estimator"] == estimator]
+        own = own[:N_KNOWN_STRATA]
+        total = sum(row["incidents_per_28_days"] for row in own)
+        for label, row in zip(QUINTILES, own, strict=False):
+            share = row["incidents_per_28_days"] / total if total else math.nan
+            rows.append({"estimator": estimator, "quintile": label, "share": share})
+    run.add_table(name, rows)
+    series = [
+        Series(
+            estimator.replace("_", " "),
+            [
+                Estimate(row["quintile"], row["share"])
+                for row in rows
+                if row["estimator"] == estimator
+            ],
+        )
+        for estimator in estimators
+    ]
+    run.draw(
+        name,
+        interval_plot,
+        series,
+        title="Where the need is, by how it is estimated",
+        axis=Axis("share of estimated incidents", "percent", includes=(0.0,)),
+        reference=Reference(1 / N_KNOWN_STRATA, "a fifth"),
+    )
+    return Picture(
+        name,
+        title="Where the need is, by how it is estimated",
+        caption=findings.say_estimates(block),
+        alt=f"Share of estimated incidents in each quintile by {len(estimators)} estimators.",
+        table=TableView(
+            name,
+            columns=(
+                Column("estimator", "estimator", number_format="text"),
+                Column("quintile", "quintile", number_format="text"),
+                Column("share", "share", number_format="percent", decimals=1),
+            ),
+        ),
+    )
+
+
+def _curve_picture(run: RunWriter, block: Block, curve: Curve) -> Picture:
+    name = f"learning-{block_name(block)}"
+    run.add_table(name, curve)
+    steps = sorted({row["steps"] for row in curve})
+    n_seeds = len({row["seed"] for row in curve})
+    lines = []
+    for weight in sorted({row["equity_weight"] for row in curve}):
+        means = [
+            [
+                row["reward"]
+                for row in curve
+                if row["steps"] == step and row["equity_weight"] == weight
+            ]
+            for step in steps
+        ]
+        title = "paid for coverage" if weight > 0 else "without"
+        lines.append(
+            Line(
+                title,
+                steps,
+                [sum(values) / len(values) for values in means],
+                [min(values) for values in means],
+                [max(values) for values in means],
+            )
+        )
+    run.draw(
+        name,
+        line_chart,
+        lines,
+        title="Learning curve",
+        x_axis=Axis("updates", "integer"),
+        y_axis=Axis("reward per step"),
+    )
+    return Picture(
+        name,
+        title="Learning curve",
+        caption=f"Reward while training, exploration included; the band spans {n_seeds} seeds.",
+        alt="Training reward against updates for agents with and without the coverage price.",
+        table=TableView(name, max_rows=24),
+    )
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value

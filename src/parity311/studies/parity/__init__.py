@@ -1,0 +1,1 @@
+"""What parity costs, and what it takes to reach it."""

@@ -1,0 +1,1 @@
+"""How close agents come to the best that is known."""

@@ -1,0 +1,276 @@
+"""The two stages of the quality bench: prepare params from cities, then train and score them.
+
+Preparing needs records; training and scoring need jax, numpy and safetensors only and read the
+prepared folder, which is small enough to travel. Every part is written as soon as it is measured
+and never measured twice, so the second stage can run in slices.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from parity311.domains import all_domains, get_domain
+from parity311.errors import InputError, Parity311Error
+from parity311.storage.aside import write_text_aside
+from parity311.studies.quality.settings import SETTINGS, VARIANTS, Recipe, Setting
+from parity311.training.bare import read_params, write_params
+
+Tell = Callable[[str], None]
+Recipes = Mapping[str, Sequence[Recipe]]
+"""Recipes by the name of a setting."""
+RULES, SWAPPED = "rules", "swaps"
+IN_TRUTH = "in_truth_"
+"""Prefix of a recipe that learns in the true process: a ceiling, no competitor."""
+
+PARTICIPATION, CAPACITY = "measured", "calibrated"
+"""Scenario of the cities: as in the records (where visits are scarce, too few second visits are on
+record to estimate electrical revisits)."""
+SHIFTED_YEARS = (date(2018, 1, 1), date(2020, 1, 1), date(2021, 1, 1))
+"""Of the shifted regime: from when records are kept, from when they are tested, and to when."""
+
+
+class Part(NamedTuple):
+    """One piece of work."""
+
+    setting: str
+    city_seed: int
+    recipe: Recipe | None = None
+    """None: the rules and the ceiling"""
+    in_truth: bool = False
+    """whether the recipe learns in the true process; without a recipe: whether params are swapped
+    for the true ones, group by group"""
+
+    @property
+    def name(self) -> str:
+        """`rules`, or the recipe's name, with a prefix where it learns in the truth."""
+        if self.recipe is None:
+            return SWAPPED if self.in_truth else RULES
+        return f"{IN_TRUTH if self.in_truth else ''}{self.recipe.name}"
+
+    def path(self, folder: Path) -> Path:
+        """Where its result is kept."""
+        return folder / "parts" / f"{self.setting}-{self.city_seed}-{self.name}.json"
+
+
+def prepare_city(
+    folder: Path, cities: Path, city_seed: int, tell: Tell, settings: Sequence[str] = ()
+) -> None:
+    """Write estimated and true params of these settings (all if none) for one city.
+
+    What is there already stays as it is.
+    """
+    from parity311.reporting.calibration import calibrate
+
+    chosen = [SETTINGS[name] for name in settings or SETTINGS]
+    for regime in sorted({one.regime for one in chosen}):
+        slugs = sorted({one.domain for one in chosen if one.regime == regime})
+        missing = [
+            slug
+            for slug in slugs
+            if not params_path(folder, slug, regime, city_seed, "true").exists()
+        ]
+        if not missing:
+            continue
+        records = _open_city(cities, city_seed, regime, slugs)
+        date_from, date_to = records.window
+        last = date(date_to.year - 1, date_to.month, date_to.day)
+        test_from = SHIFTED_YEARS[1] if regime else last
+        for slug in missing:
+            place = partial(params_path, folder, slug, regime, city_seed)
+            try:
+                calibration = calibrate(records, slug, date_from=date_from, date_to=test_from)
+                estimated = get_domain(slug).estimate(records, calibration, test_from)
+            except (Parity311Error, ValueError) as error:
+                # One domain that cannot be estimated in one city must not cost the others.
+                note = place("failed").with_suffix(".txt")
+                note.parent.mkdir(parents=True, exist_ok=True)
+                note.write_text(f"{error}\n")
+                tell(f"city {city_seed}: {slug} cannot be estimated: {error}")
+                continue
+            write_params(place("estimated"), estimated)
+            write_params(place("true"), get_domain(slug).truth(records.folder, test_from))
+            tell(f"city {city_seed}{regime and ', ' + regime}: {slug}")
+
+
+def _open_city(cities: Path, city_seed: int, regime: str, slugs: Sequence[str]) -> Any:
+    """The city of this seed, built first where it is not there."""
+    from parity311.city.build import build_city
+    from parity311.city.ensure import open_or_build
+
+    name = f"small-{city_seed}-{PARTICIPATION}-{CAPACITY}" + (f"-{regime}" if regime else "")
+    processes = [one.process for slug, one in all_domains().items() if not regime or slug in slugs]
+    build = partial(
+        build_city,
+        tuple(processes),
+        preset="small",
+        seed=city_seed,
+        participation=PARTICIPATION,
+        capacity=CAPACITY,
+        date_from=SHIFTED_YEARS[0] if regime else None,
+        date_to=SHIFTED_YEARS[2] if regime else None,
+        out=cities / name,
+        overwrite=True,
+    )
+    return open_or_build(cities / name, build)
+
+
+def params_path(folder: Path, slug: str, regime: str, city_seed: int, kind: str) -> Path:
+    """File of a domain's params in one city; kind is `estimated` or `true`."""
+    name = f"{slug}-{regime}" if regime else slug
+    return folder / "params" / str(city_seed) / f"{name}-{kind}.safetensors"
+
+
+def prepared_seeds(folder: Path) -> list[int]:
+    """Seeds of the cities that were prepared in this folder."""
+    found = sorted(int(path.name) for path in (folder / "params").glob("*") if path.name.isdigit())
+    if not found:
+        raise InputError(
+            f"{folder} holds no prepared cities; run `parity311 bench quality --prepare` first."
+        )
+    return found
+
+
+def missing_parts(
+    folder: Path, settings: Sequence[str], recipes: Recipes | None = None
+) -> list[Part]:
+    """Parts that were not measured yet; `recipes` take the place of a setting's own."""
+    found = []
+    seeds = prepared_seeds(folder)
+    # City by city: the programs that the first compiles serve the others.
+    for city_seed in seeds:
+        for setting in (SETTINGS[name] for name in settings):
+            if setting.n_cities and city_seed not in seeds[: setting.n_cities]:
+                continue
+            own = setting.recipes if recipes is None else recipes.get(setting.name, ())
+            found.append(Part(setting.name, city_seed))
+            found += [Part(setting.name, city_seed, recipe) for recipe in own]
+            if setting.searches_in_truth:
+                others = [recipe for recipe in own if not recipe.is_published]
+                found += [Part(setting.name, city_seed, recipe, True) for recipe in others]
+    found += [
+        Part(name, city_seed, None, True)
+        for city_seed in seeds
+        for name in settings
+        if SETTINGS[name].swaps_params
+    ]
+    return [
+        part
+        for part in found
+        if not part.path(folder).exists() and _is_prepared(folder, SETTINGS[part.setting], part)
+    ]
+
+
+def _is_prepared(folder: Path, setting: Setting, part: Part) -> bool:
+    path = params_path(folder, setting.domain, setting.regime, part.city_seed, "true")
+    return path.exists()
+
+
+def read_recipes(path: Path) -> Recipes:
+    """Recipes by setting from a JSON file, to try others than a setting's own."""
+    given = json.loads(path.read_text())
+    return {
+        name: tuple(
+            Recipe(**{**one, "settings": {k: _tuple(v) for k, v in one["settings"].items()}})
+            for one in recipes
+        )
+        for name, recipes in given.items()
+    }
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def run_parts(
+    folder: Path,
+    parts: Sequence[Part],
+    n_agents: int,
+    *,
+    n_workers: int = 1,
+    tell: Tell,
+    stop_after_s: float = float("inf"),
+) -> int:
+    """Measure parts side by side, one thread each; how many are left when the time is up."""
+    began = time.monotonic()
+    left = len(parts)
+    jobs = [(str(folder), part, n_agents) for part in parts]
+    if n_workers == 1:
+        for job in jobs:
+            if time.monotonic() - began > stop_after_s:
+                break
+            tell(run_part(*job))
+            left -= 1
+        return left
+    # Spawned, because a forked JAX hangs; each takes one core.
+    os.environ.setdefault("NPROC", "1")
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(n_workers, mp_context=context) as pool:
+        running = [pool.submit(run_part, *job) for job in jobs]
+        for future in as_completed(running):
+            if not future.cancelled():
+                # One part that fails must not cost the others; it stays missing.
+                failed = future.exception()
+                tell(future.result() if failed is None else f"a part failed: {failed!r}")
+                left -= failed is None
+            if time.monotonic() - began > stop_after_s:
+                for waiting in running:
+                    waiting.cancel()
+    return left
+
+
+def run_part(folder: str, part: Part, n_agents: int) -> str:
+    """Measure one part and write it; a line that says so."""
+    from parity311.studies.quality.measure import measure_recipe, measure_rules, measure_swaps
+
+    setting = SETTINGS[part.setting]
+    ground = open_ground(Path(folder), setting, part.city_seed)
+    began = time.monotonic()
+    if part.recipe is None:
+        found = measure_swaps(ground) if part.in_truth else measure_rules(ground)
+    else:
+        seeds = [100 * part.city_seed + number for number in range(n_agents)]
+        found = measure_recipe(ground, part.recipe, seeds, in_truth=part.in_truth)
+        found["recipe"] = asdict(part.recipe)
+    seconds = time.monotonic() - began
+    found |= {
+        "setting": part.setting,
+        "city_seed": part.city_seed,
+        "name": part.name,
+        "version": get_domain(setting.domain).version,
+        "seconds": round(seconds, 1),
+    }
+    path = part.path(Path(folder))
+    write_text_aside(path, json.dumps(found) + "\n")
+    return f"{part.setting}, city {part.city_seed}, {part.name}: {seconds:.0f} s"
+
+
+def open_ground(folder: Path, setting: Setting, city_seed: int) -> Any:
+    """A setting in one prepared city."""
+    from parity311.mdp.harness import Harness
+    from parity311.studies.quality.measure import Ground
+
+    domain = get_domain(setting.domain)
+    example = domain.play.example()
+    change = VARIANTS[setting.variant]
+    estimated, true = (
+        change(
+            read_params(
+                params_path(folder, setting.domain, setting.regime, city_seed, kind), example
+            )
+        )
+        for kind in ("estimated", "true")
+    )
+    harness = Harness(
+        domain, observation_set=setting.observation_set, action_set=setting.action_set
+    )
+    return Ground(setting, harness, estimated, true, city_seed)

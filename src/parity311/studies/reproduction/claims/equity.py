@@ -1,0 +1,382 @@
+"""Claims about equity: the gradient of today's rule, parity and its price, dominance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from parity311.audit.assess import PRIMARY_TEST
+from parity311.evaluation.comparison_statistics import mean_samples
+from parity311.evaluation.metrics import price_note
+from parity311.studies.reproduction import published as paper
+from parity311.studies.reproduction import samples
+from parity311.studies.reproduction.claims.claim import Claim, Finding, percent
+from parity311.studies.reproduction.jobs import EQUITY_WEIGHT
+from parity311.studies.reproduction.protocols import EQUITY_DOMAINS, RESIDENTIAL
+from parity311.studies.reproduction.samples import TODAY
+from parity311.studies.reproduction.verdicts import (
+    FAILS,
+    HOLDS,
+    UNTESTED,
+    Decision,
+    Measured,
+    decide_bound,
+    decide_magnitude,
+    decide_sign,
+    untested,
+)
+
+if TYPE_CHECKING:
+    from parity311.studies.reproduction.evidence import Evidence
+
+AREA = "Equity"
+SCENARIO = "strong"
+PAID = f"_equity_{EQUITY_WEIGHT:.2f}"
+LEARNED = ("dqn", "reinforce", f"dqn{PAID}", f"reinforce{PAID}")
+EQUAL_TREND = paper.TAU / 4
+"""A trend across five quintiles that the paper's own gate would let pass, a quintile: within it the
+quintiles are served alike."""
+EQUAL_SPEED = 0.005
+"""Half a per cent of today's finds or speed is as good as equal (our choice)."""
+NOTHING_TO_CLOSE = "today's rule is within 0.05 already: there is no gap to close"
+
+
+def _gradient(slug: str, strata: str, claimed: int):
+    def test(evidence: Evidence) -> Finding:
+        row = _trend(evidence.facts(SCENARIO, slug), strata)
+        if row is None or row["estimate"] is None:
+            reason = "no trend could be measured" if row is None else str(row["reason"])
+            return Finding(Measured(np.nan), untested(reason))
+        other = _trend(evidence.facts("measured", slug), strata)
+        beside = "" if other is None or other["estimate"] is None else (
+            f"; {100 * other['estimate']:+.2f} where people report as measured"
+        )  # fmt: skip
+        words = (
+            f"{100 * row['estimate']:+.2f} points a quintile ({100 * row['lower']:+.2f} to "
+            f"{100 * row['upper']:+.2f}), p = {row['p_value']:.2g}{beside}"
+        )
+        ours = Measured(row["estimate"], row["lower"], row["upper"], words)
+        return Finding(ours, decide_gradient(ours, claimed))
+
+    return test
+
+
+def decide_gradient(ours: Measured, claimed: int) -> Decision:
+    """Judge a gradient across quintiles; where there is none, say what could have made one."""
+    found = decide_sign(ours, claimed, margin=EQUAL_TREND)
+    if found.verdict != FAILS:
+        return found
+    return Decision(
+        FAILS, f"{found.reason}; in this city only noisier intake could make a gradient"
+    )
+
+
+def _trend(facts: dict[str, Any], strata: str) -> dict[str, Any] | None:
+    rows = facts["today"]["trends"]
+    found = [row for row in rows if row["strata"] == strata and row["name"] == PRIMARY_TEST]
+    return found[0] if found else None
+
+
+def gap_figure(scored: Any, name: str, resamples: Any) -> Measured:
+    """Coverage gap of a policy with its interval, both between nothing and everything."""
+    return percent(samples.gap_figure(scored, name, resamples), is_share=True)
+
+
+def decide_parity(gap: Measured, today: float) -> Decision:
+    """Judge "approaches parity": a gap of at most τ where there was a larger one before."""
+    if today <= paper.TAU:
+        return untested(NOTHING_TO_CLOSE)
+    return decide_bound(gap, at_most=paper.TAU)
+
+
+def decide_price(price: Measured, gap: float, today: float) -> Decision:
+    """Judge the price of parity, which only an agent that reaches it has paid."""
+    if today <= paper.TAU:
+        return untested(NOTHING_TO_CLOSE)
+    if gap > paper.TAU:
+        return untested("parity is not reached, so this is not its price")
+    return decide_magnitude(price, paper.EQUITY_PRICE, tolerance=0.005)
+
+
+def _parity(slug: str, agent: str):
+    def test(evidence: Evidence) -> Finding:
+        scored = evidence.scored(SCENARIO, slug)
+        resamples = evidence.resamples(scored)
+        today = samples.gap(scored, TODAY, resamples)[0]
+        shown = gap_figure(scored, f"{agent}{PAID}", resamples)
+        words = f"gap {shown.words}; today's rule {100 * today:.1f} %"
+        ours = Measured(shown.value, shown.lower, shown.upper, words)
+        return Finding(ours, decide_parity(ours, today))
+
+    return test
+
+
+def _price(slug: str, agent: str):
+    def test(evidence: Evidence) -> Finding:
+        scored = evidence.scored(SCENARIO, slug)
+        resamples = evidence.resamples(scored)
+        paid, plain = (
+            samples.throughput(scored, name, resamples) for name in (f"{agent}{PAID}", agent)
+        )
+        gap, today = (samples.gap(scored, name, resamples)[0] for name in (f"{agent}{PAID}", TODAY))
+        note = price_note(float(plain[0]) * resamples.episodes.shape[1])
+        if note:
+            return Finding(Measured(np.nan, words=note), untested(note))
+        shown = percent(resamples.figure(1.0 - paid / plain))
+        decision = decide_price(shown, gap, today)
+        if gap > paper.TAU:
+            words = f"a gap of {100 * gap:.1f} % is left; today's rule {100 * today:.1f} %"
+            return Finding(Measured(np.nan, words=words), decision)
+        words = f"{shown.words} at a gap of {100 * gap:.1f} %; today's rule {100 * today:.1f} %"
+        return Finding(Measured(shown.value, shown.lower, shown.upper, words), decision)
+
+    return test
+
+
+def _narrows(slug: str):
+    def test(evidence: Evidence) -> Finding:
+        scored = evidence.scored(SCENARIO, slug)
+        resamples = evidence.resamples(scored)
+        own, today = (samples.gap(scored, name, resamples) for name in ("dqn", TODAY))
+        change, left = resamples.figure(own - today), gap_figure(scored, "dqn", resamples)
+        words = (
+            f"gap {100 * own[0]:.1f} % against {100 * today[0]:.1f} %: {100 * change.value:+.1f} "
+            f"({100 * change.lower:+.1f} to {100 * change.upper:+.1f})"
+        )
+        ours = Measured(change.value, change.lower, change.upper, words)
+        return Finding(ours, decide_narrows(ours, left, float(today[0])))
+
+    return test
+
+
+def decide_narrows(change: Measured, left: Measured, today: float) -> Decision:
+    """Judge "narrows but does not close": the gap falls, and more than τ of it is left."""
+    if today <= paper.TAU:
+        return untested(NOTHING_TO_CLOSE)
+    if change.lower > 0:
+        return Decision(FAILS, "the gap widens")
+    if left.upper <= paper.TAU:
+        return Decision(FAILS, "the gap closes without an equity term")
+    if change.upper < 0 and left.lower > paper.TAU:
+        return Decision(HOLDS, "the gap narrows and stays above 0.05")
+    return Decision(UNTESTED, "the change, or what is left, cannot be told from zero or from 0.05")
+
+
+def _dominated(slug: str):
+    def test(evidence: Evidence) -> Finding:
+        scored = evidence.scored(SCENARIO, slug)
+        resamples = evidence.resamples(scored)
+        rows = []
+        for name in LEARNED:
+            found = samples.relative_figure(
+                samples.throughput(scored, name, resamples),
+                samples.throughput(scored, TODAY, resamples),
+                resamples,
+            )
+            gap = resamples.figure(
+                samples.gap(scored, name, resamples) - samples.gap(scored, TODAY, resamples)
+            )
+            rows.append((name, found, gap))
+        name, found, gap = max(rows, key=lambda row: (row[1].lower > 0) + (row[2].upper < 0))
+        words = (
+            f"{name.replace('_', ' ')}: correct escalations {100 * found.value:+.1f} % "
+            f"({100 * found.lower:+.1f} to {100 * found.upper:+.1f}), gap {100 * gap.value:+.1f} "
+            f"points ({100 * gap.lower:+.1f} to {100 * gap.upper:+.1f})"
+        )
+        ours = Measured(found.value, found.lower, found.upper, words)
+        return Finding(ours, decide_dominated([(f, g) for _, f, g in rows]))
+
+    return test
+
+
+def decide_dominated(rows: list[tuple[Any, Any]]) -> Decision:
+    """Judge dominance: some policy finds more and has a smaller gap, both clear of zero."""
+    if any(found.lower > 0 and gap.upper < 0 for found, gap in rows):
+        return Decision(HOLDS, "a learned policy finds more and with a smaller gap")
+    if all(found.upper < 0 or gap.lower > 0 for found, gap in rows):
+        return Decision(FAILS, "every learned policy is clearly worse in one of the two")
+    return Decision(UNTESTED, "no learned policy is clearly better in both")
+
+
+def _detection(slug: str):
+    """The Conclusion's claim, first part: agents paid for coverage find more than today's rule."""
+
+    def test(evidence: Evidence) -> Finding:
+        scored = evidence.scored(SCENARIO, slug)
+        resamples = evidence.resamples(scored)
+        mine, today = (
+            samples.throughput(scored, name, resamples) for name in (f"reinforce{PAID}", TODAY)
+        )
+        ours = percent(samples.relative_figure(mine, today, resamples), signed=True)
+        return Finding(ours, decide_sign(ours, +1, margin=EQUAL_SPEED))
+
+    return test
+
+
+def _remediation(slug: str):
+    """Its second part: they are faster."""
+
+    def test(evidence: Evidence) -> Finding:
+        scored = evidence.scored(SCENARIO, slug)
+        resamples = evidence.resamples(scored)
+        mine, today = (
+            mean_samples(scored.arrays["speed"][scored.rows(name)], resamples)
+            for name in (f"reinforce{PAID}", TODAY)
+        )
+        figure = samples.relative_figure(mine, today, resamples)
+        ours = percent(figure, signed=True)
+        return Finding(ours, decide_sign(ours, +1, margin=EQUAL_SPEED))
+
+    return test
+
+
+def _estimator(slug: str):
+    def test(evidence: Evidence) -> Finding:
+        facts = evidence.facts(SCENARIO, slug)["reporting"]
+        value, lower, upper = facts["as_published_contrast"]
+        right = facts["exposure_rate_contrast"][0]
+        words = (
+            f"{value:+.3f} incidents per complaint ({lower:+.3f} to {upper:+.3f}); the exposure "
+            f"rate gives {right:+.3f}"
+        )
+        ours = Measured(value, lower, upper, words)
+        return Finding(ours, decide_sign(ours, +1))
+
+    return test
+
+
+CITY = "participation strong, capacity scarce; coverage per actionable incident, reported or not"
+DOMAINS = (
+    "the paper does not say in which domains; it links income to boiler, heat and housing (3.4), "
+    "elevator is added here"
+)
+
+GRADIENTS = [
+    claim
+    for slug in EQUITY_DOMAINS
+    for claim in (
+        Claim(
+            f"income_gradient_{slug}", AREA,
+            f"Today's rule serves richer quintiles better in {slug}, given severity",
+            "6.3", "statistically significant gradient; Q1 fewer than Q5", "sign",
+            "trend of the share of cases served in time across income quintiles within severity "
+            "codes, spread measured over tracts; records of 2020 to March 2026; within 1.25 points "
+            "a quintile (0.05 from the first to the fifth) they are served alike; in this city "
+            "today's rule sees neither income nor race, and the one way in is noisier intake where "
+            f"more households speak limited English; {DOMAINS}",
+            _gradient(slug, "income5", +1), (slug,),
+            quote="Q1 receives fewer correct escalations per complaint than Q5, even after "
+            "conditioning on complaint severity",
+        ),
+        Claim(
+            f"race_gradient_{slug}", AREA,
+            f"Today's rule serves tracts with more Black and Hispanic residents worse in {slug}",
+            "6.3", "fewer escalations per complaint", "sign",
+            "the same trend across quintiles of the Black and Hispanic share",
+            _gradient(slug, "race5", -1), (slug,),
+            quote="tracts with higher fractions of Black and Hispanic residents receive fewer "
+            "escalations per complaint",
+        ),
+    )
+]  # fmt: skip
+
+SOURCES = {
+    "reinforce": ("6.3; 9.1 Second", "approaches parity across income quintiles"),
+    "dqn": ("9.1 Second", "Agents with full equity objectives achieve near-parity"),
+}
+"""Where the paper claims parity of an agent: of REINFORCE by name, of agents in general."""
+
+PARITY = [
+    claim
+    for slug in EQUITY_DOMAINS
+    for agent, (source, quote) in SOURCES.items()
+    for claim in (
+        Claim(
+            f"parity_{agent}_{slug}", AREA,
+            f"Paid for coverage, {agent.upper()} approaches parity in {slug}",
+            source, "approaches parity (τ = 0.05)", "bound",
+            f"gap between best and worst served quintile at most 0.05, where today's is larger; "
+            f"{CITY}; coverage price (mode dual) instead of the published per-step term, which "
+            f"cannot be learned from; {DOMAINS}",
+            _parity(slug, agent), (slug,), quote=quote,
+        ),
+        Claim(
+            f"price_{agent}_{slug}", AREA,
+            f"Parity costs {agent.upper()} 4 to 7 % of its throughput in {slug}",
+            source, "≈4-7 %", "magnitude",
+            f"share of correct escalations given up against the same agent without, where it "
+            f"reaches a gap of 0.05 and today's rule does not; {CITY}; tolerance half a point; "
+            f"{DOMAINS}",
+            _price(slug, agent), (slug,),
+            quote="a throughput cost of ≈4–7%" if agent == "reinforce" else
+            "at a throughput penalty of approximately 4–7%",
+        ),
+    )
+]  # fmt: skip
+
+CLAIMS = [
+    *GRADIENTS,
+    *PARITY,
+    *(
+        Claim(
+            f"narrows_{slug}", AREA,
+            f"Without an equity term DQN narrows the gap in {slug} but does not close it",
+            "6.3; 9.1 First", "narrows but does not close", "sign",
+            f"gap of DQN less today's where that is above 0.05, and what is left against 0.05; "
+            f"{CITY}; {DOMAINS}",
+            _narrows(slug), (slug,),
+            quote="DQN without the equity term narrows but does not close the gap",
+        )
+        for slug in EQUITY_DOMAINS
+    ),
+    *(
+        Claim(
+            f"detection_{slug}", AREA,
+            f"Paid for coverage, REINFORCE finds more than today's rule in {slug}", "10",
+            "outperforming on defect detection", "sign",
+            f"correct escalations over today's rule's, less one; {CITY}",
+            _detection(slug), (slug,),
+            quote="outperforming current heuristic classification on defect detection",
+        )
+        for slug in RESIDENTIAL
+    ),
+    *(
+        Claim(
+            f"remediation_{slug}", AREA,
+            f"Paid for coverage, REINFORCE is faster than today's rule in {slug}", "10",
+            "outperforming on remediation speed", "sign",
+            "the published reward's part for speed (severity-weighted days of waiting, or backlog) "
+            f"over today's rule's; {CITY}",
+            _remediation(slug), (slug,),
+            quote="outperforming current heuristic classification on defect detection and "
+            "remediation speed",
+        )
+        for slug in RESIDENTIAL
+    ),
+    *(
+        Claim(
+            f"dominated_{slug}", AREA,
+            f"Today's rule is dominated by learned policies in {slug}", "6.2",
+            "dominated in all residential domains", "sign",
+            "a learned policy with more correct escalations and a smaller gap, both intervals "
+            f"clear of zero; {CITY}",
+            _dominated(slug), (slug,),
+            quote="the current heuristic intake is dominated by RL policies in all residential "
+            "domains",
+        )
+        for slug in RESIDENTIAL
+    ),
+    *(
+        Claim(
+            f"estimator_{slug}", AREA,
+            f"The published correction raises estimated need where people report less in {slug}",
+            "4.3 Step 2", "Î > C selectively for low-income tracts", "sign",
+            "estimated incidents per complaint under the published estimator, quintiles 1-2 less "
+            "4-5, in a city where the fifth quintile reports three times as readily as the first",
+            _estimator(slug), (slug,), quote="selectively for low-income tracts",
+            follows_from="propensity",
+        )
+        for slug in ("heat", "housing", "elevator")
+    ),
+]  # fmt: skip

@@ -1,0 +1,208 @@
+"""What is trained: agents by part and scenario, with their budgets, as plain data.
+
+The list is made once, by `prepare`, and travels as JSON to whatever machine trains.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from parity311.domains import get_domain
+from parity311.errors import InputError
+from parity311.storage.aside import write_text_aside
+from parity311.storage.disk import telling_disk_errors
+from parity311.studies.reproduction.protocols import EQUITY_DOMAINS, Part, parts_of
+from parity311.training import with_equity
+
+PLAN = "plan.json"
+PLAN_VERSION = 1
+EQUITY_WEIGHT = 0.5
+"""α₃ of the agents that are paid for coverage (as in `parity311 run`)."""
+HEAT_EPISODES = 20
+"""Training episodes of the paper's REINFORCE in heat, of 365 days each."""
+DAYS = 365
+ROLLOUT = 168
+MOST_ROLLOUT = 400
+"""Steps of a rollout: an episode where it is short, else the paper's 168."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much is trained and played; small must end in 25 minutes on two cores."""
+
+    n_seeds: int
+    case_steps: int
+    """updates of an agent whose steps are single complaints"""
+    office_steps: int
+    """updates where a step is a whole office: dearer to play"""
+    case_rollouts: int
+    """rollouts of REINFORCE, each followed by one update"""
+    office_rollouts: int
+    grid_steps: int
+    """updates of each of the 128 boiler settings"""
+    n_grid_seeds: int
+    n_episodes: int
+    """test episodes every policy plays"""
+
+
+BUDGETS = {
+    "small": Budget(3, 8_000, 4_000, 600, 120, 3_000, 1, 40),
+    "nyc": Budget(5, 20_000, 15_000, 2_000, 600, 10_000, 5, 64),
+}
+OFFICES = ("elevator", "housing", "heat", "drone", "ert")
+"""Domains in which a step decides about a whole queue: dearer to play."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One batch of agents: preferences × seeds of one kind in one process."""
+
+    name: str
+    """scenario/part/label: also the name of its file"""
+    scenario: str
+    part: str
+    domain: str
+    agent: str
+    label: str
+    """what the report calls it; an agent can appear with other features or settings"""
+    preferences: list[list[float]]
+    seeds: list[int]
+    steps: int
+    observation_set: str = ""
+    n_environments: int = 8
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def params_file(self) -> str:
+        """Its process, below the folder of params."""
+        return f"{self.scenario}-{self.part}.safetensors"
+
+    @property
+    def file(self) -> str:
+        """Where its agents are kept."""
+        return self.name.replace("/", "-") + ".safetensors"
+
+
+def make_jobs(
+    domains: Sequence[str], preset: str, seed: int, budget: Budget | None = None
+) -> list[Job]:
+    """Every job of the programme; those that share a compiled program stand side by side."""
+    chosen = budget or BUDGETS[preset]
+    seeds = [seed + number for number in range(chosen.n_seeds)]
+    found = []
+    for slug in domains:
+        for part in parts_of(slug):
+            found += _jobs_of_part(part, chosen, seeds)
+    return sorted(found, key=lambda job: (job.domain, job.agent, job.label, job.part, job.scenario))
+
+
+def _jobs_of_part(part: Part, budget: Budget, seeds: list[int]) -> list[Job]:
+    domain = get_domain(part.domain)
+    plain = list(domain.preference)
+    both = [plain, list(with_equity(plain, EQUITY_WEIGHT))]
+    steps = budget.office_steps if part.domain in OFFICES else budget.case_steps
+    found = []
+
+    def add(scenario: str, agent: str, preferences: list[list[float]], **other: Any) -> None:
+        label = other.pop("label", agent)
+        if agent == "reinforce":
+            other = {**_rollouts(part.domain, budget), **other}
+        given = {"seeds": seeds, "steps": steps, **other}
+        found.append(
+            Job(
+                name=f"{scenario}/{part.name}/{label}", scenario=scenario, part=part.name,
+                domain=part.domain, agent=agent, label=label, preferences=preferences, **given,
+            )
+        )  # fmt: skip
+
+    for scenario in part.scenarios:
+        if not part.has_capacity:
+            _add_boiler_table(add, scenario, part, budget, seeds)
+            continue
+        if part.name == "complaint_triage_2020":
+            add(scenario, "dqn", [plain])
+            add(scenario, "reinforce", [plain])
+            continue
+        is_equity = part.domain in EQUITY_DOMAINS
+        add(scenario, "dqn", both)
+        add(scenario, "reinforce", both if is_equity else [plain])
+        if scenario == "measured":
+            _add_named(add, scenario, part.domain, plain)
+    return found
+
+
+def _rollouts(slug: str, budget: Budget) -> dict[str, Any]:
+    """Steps of REINFORCE, which learns once a rollout: few episodes side by side, more updates."""
+    n = budget.office_rollouts if slug in OFFICES else budget.case_rollouts
+    horizon = get_domain(slug).max_steps
+    length = horizon if horizon <= MOST_ROLLOUT else ROLLOUT
+    return {"steps": n * length, "n_environments": 4, "settings": {"episode_length": length}}
+
+
+def _add_named(add: Any, scenario: str, domain: str, plain: list[float]) -> None:
+    """Agents that the paper names for one domain only."""
+    if domain == "elevator":
+        add(scenario, "cql", [plain])
+        add(scenario, "td", [plain], settings={"n_rows": 16_384})
+        # The attributions by community board need the published features.
+        add(scenario, "reinforce", [plain], label="reinforce_boards", observation_set="published")
+    if domain == "heat":
+        add(scenario, "hdqn", [plain])
+        slots = get_domain("heat").max_steps // DAYS
+        add(
+            scenario, "reinforce", [plain], label="reinforce_20_episodes",
+            steps=HEAT_EPISODES * DAYS * slots, n_environments=1,
+            settings={
+                "learning_rate": 1e-4, "baseline_learning_rate": 1e-4, "discount": 0.99,
+                "hidden": [256, 256], "baseline_hidden": [256, 256],
+                "episode_length": DAYS * slots, "updates_per_block": 1,
+            },
+        )  # fmt: skip
+
+
+def _add_boiler_table(
+    add: Any, scenario: str, part: Part, budget: Budget, seeds: list[int]
+) -> None:
+    """The two agents of the paper's table with and without late fees, and the 128 settings."""
+    from parity311.training.frontier import boiler_settings
+
+    plain = [list(get_domain("boiler").preference)]
+    for features in ("published", "leak_free"):
+        for agent in ("dqn", "reinforce"):
+            add(scenario, agent, plain, label=f"{agent}_{features}", observation_set=features)
+    if part.split == "random":
+        add(
+            scenario, "dqn", boiler_settings().astype(float).tolist(), label="grid",
+            observation_set="published", seeds=seeds[: budget.n_grid_seeds],
+            steps=budget.grid_steps, settings={"buffer_size": 10_000},
+        )  # fmt: skip
+
+
+def write_plan(folder: Path, jobs: Sequence[Job], **about: Any) -> Path:
+    """Write what is to be trained, aside and then in place."""
+    path = folder / PLAN
+    plain = {"plan_version": PLAN_VERSION, **about, "jobs": [asdict(job) for job in jobs]}
+    with telling_disk_errors(path):
+        return write_text_aside(path, json.dumps(plain, indent=1) + "\n")
+
+
+def read_plan(folder: Path) -> tuple[dict[str, Any], list[Job]]:
+    """What a folder is about, and its jobs."""
+    try:
+        plain = json.loads((folder / PLAN).read_text())
+        jobs = [Job(**job) for job in plain.pop("jobs")]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{folder} holds no plan of a reproduction ({error}); make one with `parity311 "
+            "reproduce --stage prepare`."
+        ) from error
+    if plain.get("plan_version") != PLAN_VERSION:
+        raise InputError(
+            f"{folder} was prepared in format {plain.get('plan_version')}, this version reads "
+            f"{PLAN_VERSION}; prepare it again."
+        )
+    return plain, jobs

@@ -1,0 +1,27 @@
+"""The benchmark measures the real import, and pandas builds the same features."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from parity311.bench.records import HEADER, bench_records, write_rows
+from parity311.feeds.formats import recognise
+
+
+def test_small_benchmark() -> None:
+    pytest.importorskip("pandas")
+    result = bench_records(3000, pandas_rows=3000)
+    assert result["rows"] == result["features"] == 3000
+    assert result["seconds"] > 0
+    assert 0 < result["peak_gb"] < 6
+    assert result["ratio_vs_pandas"] > 0
+
+
+def test_rows_have_the_shape_of_the_export(tmp_path: Path) -> None:
+    write_rows(tmp_path / "rows.csv", 50)
+    assert (tmp_path / "rows.csv").read_text().splitlines()[0] == HEADER
+    assert recognise(tmp_path / "rows.csv").kind == "sr311"
+    write_rows(tmp_path / "again.csv", 50)
+    assert (tmp_path / "rows.csv").read_bytes() == (tmp_path / "again.csv").read_bytes()

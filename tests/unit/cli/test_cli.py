@@ -1,0 +1,114 @@
+"""The command line as a person meets it: clear words, exit code 2, no traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from parity311 import __version__
+from parity311.agents import all_agents
+from parity311.domains import all_domains
+
+
+def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command in its own process, as a shell would."""
+    code = "from parity311.cli import main; main()"
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env=environment,
+    )
+
+
+def is_one_clear_line(result: subprocess.CompletedProcess[str]) -> bool:
+    """The check: exit code 2, one line that starts with 'error:', no traceback."""
+    lines = result.stderr.strip().splitlines()
+    return result.returncode == 2 and len(lines) == 1 and lines[0].startswith("error: ")
+
+
+def test_version_and_help() -> None:
+    assert run("--version").stdout.strip() == __version__
+    helped = run("--help")
+    assert helped.returncode == 0
+    for command in ("run", "domains", "city", "reporting"):
+        assert command in helped.stdout
+
+
+def test_the_module_is_the_command() -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "parity311", "--version"], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == __version__
+
+
+def agents_not_named(text: str) -> set[str]:
+    """The check: agents that can be trained and that a help does not name."""
+    return set(all_agents()) - set(re.findall(r"\w+", text))
+
+
+def test_the_help_of_train_names_every_agent() -> None:
+    assert agents_not_named(run("train", "--help").stdout) == set()
+
+
+def test_the_check_misses_an_agent_that_is_not_named() -> None:
+    assert agents_not_named("dqn, cql, reinforce, hdqn, td, conditioned or bcq.") == {"bc", "plan"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("city", "build", "--preset", "smal", "--out", "x"), "Did you mean 'small'?"),
+        (("city", "build", "--participation", "loud", "--out", "x"), "measured, strong"),
+        (("city", "build", "--capacity", "scarse", "--out", "x"), "Did you mean 'scarce'?"),
+        (
+            ("city", "build", "--from", "2025-01-01", "--to", "2024-01-01", "--out", "x"),
+            "is empty",
+        ),
+        (("city", "describe", "nowhere"), "There is no folder nowhere"),
+        (("run", "--domains", "boilr"), "Did you mean 'boiler'?"),
+        (("run", "--preset", "big"), "allowed: nyc, small"),
+        (("report", "20200101-000000-abcdef"), "20200101-000000-abcdef"),
+    ],
+)
+def test_bad_input_is_one_clear_line(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    result = run(*arguments, cwd=tmp_path)
+    assert is_one_clear_line(result), result.stderr
+    assert said in result.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_check_rejects_a_traceback() -> None:
+    crash = subprocess.run(
+        [sys.executable, "-c", "raise ValueError('error: no')"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not is_one_clear_line(crash)
+
+
+def test_errors_with_json_are_json_too(tmp_path: Path) -> None:
+    result = run("city", "describe", "nowhere", "--json", cwd=tmp_path)
+    assert "no folder" in json.loads(result.stdout)["error"]
+
+
+def test_a_damaged_city_is_named(tiny_records: Path, tmp_path: Path) -> None:
+    (tiny_records / "complaints" / "heat.parquet").write_bytes(b"cut off")
+    result = run("city", "describe", str(tiny_records), cwd=tmp_path)
+    assert is_one_clear_line(result), result.stderr
+
+
+def test_domains_as_json() -> None:
+    cards = json.loads(run("domains", "--json").stdout)["domains"]
+    assert [card["name"] for card in cards] == sorted(all_domains())
+    assert all(card["decision"] and card["not_for"] for card in cards)
