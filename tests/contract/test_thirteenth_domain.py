@@ -10,11 +10,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from parity311.domains import all_domains
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 CONTRACT_TESTS = ("tests/contract", "tests/learning", "tests/unit/agents", "tests/unit/training")
 
@@ -31,24 +33,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return source
 
 
-def run_python(source: Path, code: str) -> str:
-    """What a fresh interpreter prints that imports the copy."""
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": str(source)},
-        cwd=source,
-    )
-    return result.stdout
-
-
-def test_it_appears_everywhere_without_another_edit(extended: Path) -> None:
-    printed = run_python(
-        extended,
-        """
-import json
+APPEARS = """
 import gymnasium
 import parity311
 from parity311.domains import all_domains, get_domain
@@ -58,31 +43,106 @@ environment = gymnasium.make("parity311/Graffiti-v0")
 environment.reset(seed=0)
 environment.step(1)
 from parity311.cli.printing import domain_cards
-print(json.dumps({
+found = {
     "domains": sorted(all_domains()),
     "processes": [one.process.slug for one in all_domains().values()],
     "problems": check_domain(domain),
     "cards": [card["name"] for card in domain_cards()],
-}))
-""",
+}
+"""
+NAMES = """
+from parity311.agents import get_entry, list_agents
+from parity311.evaluation.titles import policy_title
+found = [list_agents(lambda entry: entry.sweeps), policy_title("sarsa_equity_0.50")]
+"""
+TRAINS = """
+import sys
+from parity311.cli import main
+found = {}
+for agent in ("dqn", "plan", "sarsa"):
+    sys.argv = ["parity311", "train", "graffiti", "--example", "--agent", agent, "--steps", "500",
+                "--out", str(root / agent)]
+    try:
+        main()
+    except SystemExit as ended:
+        found[agent] = int(ended.code or 0)
+"""
+WHOLE_WAY = """
+from parity311.city.build import build_city
+from parity311.domains import get_domain
+from parity311.pipelines import run as whole_way
+from parity311.records.store import open_records
+whole_way.SCENARIOS = whole_way.SCENARIOS[:1]
+((participation, capacity),) = whole_way.SCENARIOS
+city = build_city(
+    [get_domain("graffiti").process], "small", 3, participation=participation, capacity=capacity,
+    out=root / f"small-3-{participation}-{capacity}", workers=1,
+)
+config = whole_way.WholeWayConfig(
+    seed=3, domains=("graffiti",), agent="sarsa", n_steps=500, n_agent_seeds=1, n_episodes=8
+)
+told = whole_way.run_whole_way(config, runs=root / "runs", cities=root, progress=lambda *told: None)
+policies = told["comparisons"][0]["policies"]
+found = {
+    "n_complaints": open_records(city).table("complaints", "graffiti").num_rows,
+    "rewards": {row["policy"]: row["reward"]["value"] for row in policies},
+    "report": told["report"],
+}
+"""
+STAGES = {"appears": APPEARS, "names": NAMES, "trains": TRAINS, "whole way": WHOLE_WAY}
+SCRIPT = """
+import json
+import sys
+import traceback
+from contextlib import redirect_stdout
+from pathlib import Path
+
+outcome = {}
+for stage, code in json.loads(sys.argv[1]).items():
+    names = {"root": Path(sys.argv[2])}
+    with redirect_stdout(sys.stderr):
+        try:
+            exec(code, names)
+            outcome[stage] = names["found"]
+        except Exception:
+            outcome[stage] = traceback.format_exc()
+print(json.dumps(outcome))
+"""
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the stages write."""
+    return tmp_path_factory.mktemp("stages")
+
+
+@pytest.fixture(scope="module")
+def outcome(extended: Path, root: Path) -> dict[str, Any]:
+    """What each stage found, or its traceback, in one fresh interpreter that imports the copy."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, json.dumps(STAGES), str(root)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(extended)},
+        cwd=extended,
     )
-    found = json.loads(printed.strip().splitlines()[-1])
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+def test_it_appears_everywhere_without_another_edit(outcome: dict[str, Any]) -> None:
+    found = outcome["appears"]
+    assert isinstance(found, dict), found
     assert found["domains"] == sorted([*all_domains(), "graffiti"])
     assert "graffiti" in found["processes"]
     assert found["problems"] == []
     assert "graffiti" in found["cards"]
 
 
-def test_agents_are_named_without_another_edit(extended: Path) -> None:
-    printed = run_python(
-        extended,
-        """
-from parity311.agents import get_entry, list_agents
-from parity311.evaluation.titles import policy_title
-print(list_agents(lambda entry: entry.sweeps), policy_title("sarsa_equity_0.50"), sep="|")
-""",
-    )
-    assert printed.strip() == "cql, dqn, hdqn, reinforce, sarsa or td|SARSA, paid for coverage"
+def test_agents_are_named_without_another_edit(outcome: dict[str, Any]) -> None:
+    offered = "cql, dqn, hdqn, reinforce, sarsa or td"
+    assert outcome["names"] == [offered, "SARSA, paid for coverage"]
 
 
 def test_both_pass_every_contract_test(extended: Path) -> None:
@@ -102,50 +162,16 @@ def test_both_pass_every_contract_test(extended: Path) -> None:
 
 
 @pytest.mark.parametrize("agent", ["dqn", "plan", "sarsa"])
-def test_agents_learn_in_it(extended: Path, tmp_path: Path, agent: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "parity311", "train", "graffiti", "--example", "--agent", agent,
-         "--steps", "500", "--out", str(tmp_path / agent)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(extended)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert (tmp_path / agent / "policy-0000").is_dir()
+def test_agents_learn_in_it(outcome: dict[str, Any], root: Path, agent: str) -> None:
+    assert isinstance(outcome["trains"], dict), outcome["trains"]
+    assert outcome["trains"][agent] == 0
+    assert (root / agent / "policy-0000").is_dir()
 
 
-@pytest.mark.slow
-def test_it_is_built_and_taken_the_whole_way(extended: Path, tmp_path: Path) -> None:
+def test_it_is_built_and_taken_the_whole_way(outcome: dict[str, Any]) -> None:
     """Its city alone, one scenario, the other page's agent: every stage of `parity311 run`."""
-    printed = run_python(
-        extended,
-        f"""
-import json
-from pathlib import Path
-from parity311.city.build import build_city
-from parity311.domains import get_domain
-from parity311.pipelines import run as whole_way
-from parity311.records.store import open_records
-root = Path({str(tmp_path)!r})
-whole_way.SCENARIOS = whole_way.SCENARIOS[:1]
-((participation, capacity),) = whole_way.SCENARIOS
-city = build_city(
-    [get_domain("graffiti").process], "small", 3, participation=participation, capacity=capacity,
-    out=root / f"small-3-{{participation}}-{{capacity}}", workers=1,
-)
-config = whole_way.WholeWayConfig(
-    seed=3, domains=("graffiti",), agent="sarsa", n_steps=500, n_agent_seeds=1, n_episodes=8
-)
-found = whole_way.run_whole_way(
-    config, runs=root / "runs", cities=root, progress=lambda *told: None
-)
-rewards = {{row["policy"]: row["reward"]["value"] for row in found["comparisons"][0]["policies"]}}
-n_complaints = open_records(city).table("complaints", "graffiti").num_rows
-print(json.dumps({{"n_complaints": n_complaints, "rewards": rewards, "report": found["report"]}}))
-""",
-    )
-    found = json.loads(printed.strip().splitlines()[-1])
+    found = outcome["whole way"]
+    assert isinstance(found, dict), found
     assert found["n_complaints"] > 100
     assert Path(found["report"]).is_file()
     rewards = found["rewards"]

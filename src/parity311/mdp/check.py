@@ -71,8 +71,12 @@ def _first_step(domain: Domain, params: Any) -> tuple[Any, Transition]:
 
 def check_shapes(domain: Domain, params: Any) -> list[str]:
     """Shapes and types of what the functions return."""
-    state, moved = jax.eval_shape(lambda: _first_step(domain, params))
-    seen = jax.eval_shape(lambda: domain.play.observe(params, _first_step(domain, params)[0]))
+
+    def look() -> tuple[Any, Transition, jax.Array]:
+        state, moved = _first_step(domain, params)
+        return state, moved, domain.play.observe(params, state)
+
+    state, moved, seen = jax.eval_shape(look)
     wanted = [
         ("observation", seen, (len(domain.observation_names),), jnp.float32),
         ("reward", moved.reward, (N_REWARDS,), jnp.float32),

@@ -7,16 +7,19 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from parity311 import __version__
 from parity311.agents import all_agents
+from parity311.cli import main
 from parity311.domains import all_domains
 
 
-def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run_apart(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command in its own process, as a shell would."""
     code = "from parity311.cli import main; main()"
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
@@ -30,6 +33,20 @@ def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess
     )
 
 
+def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """The same in this process, which has imported everything already; a traceback leaves it."""
+    out, err = StringIO(), StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["parity311", *arguments])
+        patch.setenv("COLUMNS", "100")
+        patch.setenv("NO_COLOR", "1")
+        patch.chdir(cwd or Path.cwd())
+        with pytest.raises(SystemExit) as ended:
+            main()
+    code = int(ended.value.code or 0)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+
+
 def is_one_clear_line(result: subprocess.CompletedProcess[str]) -> bool:
     """The check: exit code 2, one line that starts with 'error:', no traceback."""
     lines = result.stderr.strip().splitlines()
@@ -37,7 +54,7 @@ def is_one_clear_line(result: subprocess.CompletedProcess[str]) -> bool:
 
 
 def test_version_and_help() -> None:
-    assert run("--version").stdout.strip() == __version__
+    assert run_apart("--version").stdout.strip() == __version__
     helped = run("--help")
     assert helped.returncode == 0
     for command in ("run", "domains", "city", "reporting"):
@@ -85,6 +102,13 @@ def test_bad_input_is_one_clear_line(tmp_path: Path, arguments: tuple[str, ...],
     assert is_one_clear_line(result), result.stderr
     assert said in result.stderr
     assert not (tmp_path / "x").exists()
+
+
+def test_a_shell_gets_the_same_line(tmp_path: Path) -> None:
+    asked = ("city", "describe", "nowhere")
+    result = run_apart(*asked, cwd=tmp_path)
+    assert is_one_clear_line(result), result.stderr
+    assert result.stderr == run(*asked, cwd=tmp_path).stderr
 
 
 def test_the_check_rejects_a_traceback() -> None:
