@@ -185,7 +185,7 @@ def run_sweep(
 
 def _keep_params(out: Path, params: Any, domain: Any, *, resume: bool) -> None:
     """Write what the agents learn in; a folder that holds another sweep stays as it is."""
-    from parity311.training.bare import read_params, write_params
+    from parity311.estimation.params_file import read_params, write_params
     from parity311.training.checkpoint import digest_arrays
 
     if not holds_own(out, (PARAMS, "chunk-*"), "a sweep", TrainingError):
@@ -236,8 +236,8 @@ def _run_jobs(jobs: list[dict[str, Any]], n_workers: int, progress: Any) -> list
 def train_chunk(job: dict[str, Any]) -> dict[str, Any]:
     """Train one chunk and write its policies; runs in a process of its own."""
     from parity311.domains import get_domain
+    from parity311.estimation.params_file import read_params
     from parity311.training import train
-    from parity311.training.bare import read_params
     from parity311.training.checkpoint import Checkpoints
     from parity311.training.train_run import write_trained
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from parity311.domains import boiler, elevator, get_domain, housing
 from parity311.engines import heuristics
 from parity311.errors import InputError
+from parity311.estimation.params_file import write_params
 from parity311.evaluation.rollout import Contender, evaluate, evaluate_each
 from parity311.mdp.harness import Harness
 from parity311.studies.parity import world as parity_world
@@ -39,7 +40,6 @@ from parity311.studies.parity.policies import (
     spans_of,
 )
 from parity311.studies.parity.study import parse_factors
-from parity311.training.bare import write_params
 
 HARNESS = Harness(boiler.DOMAIN, max_steps=400)
 PARAMS = boiler.example()

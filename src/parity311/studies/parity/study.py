@@ -379,8 +379,6 @@ def parse_factors(text: str) -> tuple[float, ...]:
 
 def main(arguments: Sequence[str]) -> int:
     """Study the prepared worlds one after the other; keep each at once, skip what is kept."""
-    from parity311.training.bare import allow_absent
-
     parser = argparse.ArgumentParser(prog="python -m parity311.studies.parity.study")
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, required=True, help="JSON file, one record a line")
@@ -391,7 +389,6 @@ def main(arguments: Sequence[str]) -> int:
     chosen = vars(parser.parse_args(arguments))
     folders, out = chosen.pop("folders"), chosen.pop("out")
     config = StudyConfig(**{name: value for name, value in chosen.items() if value is not None})
-    allow_absent()
     from parity311.studies.parity.world import read_world
 
     lines = out.read_text().splitlines() if out.exists() else []

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from parity311.errors import InputError
+from parity311.estimation.params_file import read_params, write_params
 from parity311.mdp.contract import N_KNOWN_STRATA, Domain
 from parity311.storage.folders import Kind, describe_folder, writing_folder
-from parity311.training.bare import read_params, write_params
 
 ESTIMATORS = ("exposure_rate", "as_published", "raw")
 """How incidents are counted: corrected for reporting, by the published formula, by complaints."""

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 from parity311.domains import all_domains, get_domain
 from parity311.errors import InputError, Parity311Error
+from parity311.estimation.params_file import read_params, write_params
 from parity311.storage.aside import write_text_aside
 from parity311.studies.quality.settings import SETTINGS, VARIANTS, Recipe, Setting
-from parity311.training.bare import read_params, write_params
 
 Tell = Callable[[str], None]
 Recipes = Mapping[str, Sequence[Recipe]]

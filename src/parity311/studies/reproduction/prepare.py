@@ -24,6 +24,7 @@ from parity311.city.build import build_city
 from parity311.city.ensure import open_or_build
 from parity311.domains import all_domains, get_domain
 from parity311.errors import EstimationError, InputError
+from parity311.estimation.params_file import write_params
 from parity311.estimation.world import split_date
 from parity311.evaluation.metrics import interval_around
 from parity311.mdp.contract import STRATUM_NAMES
@@ -47,7 +48,6 @@ from parity311.studies.reproduction.protocols import (
     parts_of,
 )
 from parity311.studies.reproduction.side_by_side import Call, run_calls
-from parity311.training.bare import write_params
 
 LEARN, SCORE = "learn", "score"
 PARAMS, FACTS = "params", "facts"
