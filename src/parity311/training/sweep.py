@@ -58,14 +58,14 @@ def bytes_per_agent(harness: Any, params: Any, agent: Any, n_environments: int) 
     import jax
     import jax.numpy as jnp
 
-    from parity311.training.loop import make_world, start
+    from parity311.training.loop import make_task, start
 
     def size(n_agents: int) -> int:
         weights = np.full((n_agents, 4), 0.25, np.float32)
-        world = make_world(harness, params, weights, {})
+        task = make_task(harness, params, weights, {})
         shapes = jax.eval_shape(
-            lambda world, seeds: start(harness, agent, n_environments, world, seeds),
-            world,
+            lambda task, seeds: start(harness, agent, n_environments, task, seeds),
+            task,
             jax.ShapeDtypeStruct((n_agents,), jnp.uint32),
         )
         return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
@@ -133,9 +133,9 @@ def run_sweep(
     many processes there are.
     """
     from parity311.domains import get_domain
+    from parity311.estimation.world import params_for
     from parity311.mdp.harness import Harness
     from parity311.training import agent_for
-    from parity311.training.train_run import params_for
 
     domain = get_domain(slug)
     harness = Harness(domain, observation_set=observation_set, action_set=action_set)

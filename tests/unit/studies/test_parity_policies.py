@@ -93,7 +93,7 @@ def test_a_pace_must_also_hold_from_no_prices_at_all() -> None:
 def test_usual_reports_are_those_of_the_estimated_process() -> None:
     domain = boiler.DOMAIN
     estimated: dict[str, Any] = {name: PARAMS for name in parity_world.ESTIMATORS}
-    world = parity_world.World(domain, domain, "by hand", estimated, PARAMS, np.ones((1, 5)))
+    world = parity_world.ParityWorld(domain, domain, "by hand", estimated, PARAMS, np.ones((1, 5)))
     assert entry_in_estimate(world, HARNESS, promised(0.0, 0, 0.0)).equity.news_weight == 0.0
     heard = hear_usual_reports(world, HARNESS, Span(400, 0, 4), jax.random.key(0))
     assert heard.usual_reports is not None
