@@ -7,9 +7,9 @@ import pytest
 
 from parity311.reporting.estimate import estimate
 from parity311.reporting.lifetimes import exponential
-from parity311.reporting.simulation import Scenario, Simulated, make_areas, simulate
+from parity311.reporting.simulation import ReportingScenario, Simulated, make_areas, simulate
 
-UNEQUAL = Scenario(income_slope=0.4, n_windows=6)
+UNEQUAL = ReportingScenario(income_slope=0.4, n_windows=6)
 """People in richer areas report faster; incidents are the same everywhere."""
 
 

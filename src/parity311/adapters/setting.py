@@ -14,10 +14,10 @@ import numpy as np
 
 from parity311.domains import get_domain
 from parity311.errors import InputError, unknown_name
+from parity311.estimation.world import ESTIMATOR, params_for
 from parity311.mdp.contract import EQUITY, N_REWARDS, REWARD_NAMES
 from parity311.mdp.equity import EquityParams
 from parity311.mdp.harness import Advance, Harness, Step
-from parity311.training.train_run import params_for
 
 REWARDS = ("published", "saved")
 """What an environment can pay: the reward that tables report, or what the action saved, which is
@@ -46,7 +46,7 @@ def make_setting(
     action_set: str = "published",
     equity_mode: str = "dual",
     max_steps: int = 0,
-    estimator: str = "exposure_rate",
+    estimator: str = ESTIMATOR,
 ) -> Setting:
     """Look the domain up and check what was given before anything is compiled.
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from parity311.engines.backlog.params import make_backlog_params
 from parity311.engines.backlog.process import N_CODES, BacklogParams, Shape
@@ -21,8 +20,11 @@ from parity311.estimation import backlog_cases as rows
 from parity311.estimation.backlog_cases import Places, QueueCases
 from parity311.mdp.contract import N_STRATA
 from parity311.records.schema import VISIT_RESULTS
-from parity311.records.sql import connect, literal
+from parity311.records.sql import add_columns, connect, literal
 from parity311.records.store import Records
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 WINDOW_DAYS = 28.0
 """Length of the calibration's windows."""
@@ -178,7 +180,7 @@ def _read_truth(
     columns = ["geoid", "income_quintile", "community_board", "borough"]
     connection.register("tracts", records.table("tracts", columns=columns))
     days = {"place": np.arange(len(cases.began)), "visited": cases.visited}
-    connection.register("cases", pa.table({"complaint_id": cases.complaint_id, **days}))
+    add_columns(connection, "cases", {"complaint_id": cases.complaint_id, **days})
     start = {"date_from": cases.date_from}
     began = connection.sql(_TRUE_INCIDENTS, params=start).fetchnumpy()
     cause = connection.sql(_TRUE_CASES, params=start).fetchnumpy()

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pyarrow as pa
 
 from parity311.engines.stream.process import (
     MAX_VISITS,
@@ -35,7 +34,7 @@ from parity311.estimation.stream_book import (
 from parity311.estimation.visit_sequences import believe_lifetime, read_sequences
 from parity311.mdp.contract import N_STRATA
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
-from parity311.records.sql import connect
+from parity311.records.sql import add_columns, connect
 from parity311.records.store import Records
 
 FEWEST_LOOKED = 40
@@ -322,7 +321,7 @@ def true_params(
     connection.register("incidents", happened.table("incidents", office.slug))
     connection.register("linked", happened.table("reports", office.slug))
     connection.register("visits", records.table("visits", office.slug))
-    connection.register("cases", pa.table({"complaint_id": book.complaint_id}))
+    add_columns(connection, "cases", {"complaint_id": book.complaint_id})
     case = connection.sql(_TRUE_CASES).fetchnumpy()
     chance, ones = case["chance"].astype(np.float64), np.ones(len(book.kind))
     reporting = true_reporting(office, records, happened, last)

@@ -23,7 +23,7 @@ is like any other."""
 
 
 @dataclass(frozen=True)
-class Scenario:
+class ReportingScenario:
     """One way in which incidents come about and are reported."""
 
     incidents_per_area_window: float = 40.0
@@ -87,7 +87,7 @@ def make_areas(n_areas: int, rng: np.random.Generator) -> Areas:
     )
 
 
-def simulate(scenario: Scenario, areas: Areas, seed: int) -> Simulated:
+def simulate(scenario: ReportingScenario, areas: Areas, seed: int) -> Simulated:
     """Draw incidents, reports and visits, and what the agency's table holds of them."""
     rng = np.random.default_rng(seed)
     n_days = scenario.n_windows * WINDOW_DAYS

@@ -26,28 +26,28 @@ from parity311.reporting.incidents import INTERVAL, Estimate
 from parity311.reporting.lifetimes import Lifetime, estimated, exponential
 from parity311.reporting.sensitivity import lifetime_band
 from parity311.reporting.settings import InspectionSample, Settings
-from parity311.reporting.simulation import Scenario, simulate
+from parity311.reporting.simulation import ReportingScenario, simulate
 from parity311.reporting.strata import stratify, total_by_stratum
 from parity311.reporting.table import ReportTable, reports_from_records
 
 CITY = "city"
 """Name of the case that is read from the city's own records."""
 N_SCENARIO_WINDOWS = 6
-SCENARIOS: dict[str, tuple[Scenario, str]] = {
+SCENARIOS: dict[str, tuple[ReportingScenario, str]] = {
     "service_lags": (
-        Scenario(income_slope=0.4, service_slope=-0.5, n_windows=N_SCENARIO_WINDOWS),
+        ReportingScenario(income_slope=0.4, service_slope=-0.5, n_windows=N_SCENARIO_WINDOWS),
         "the city comes about four times as late in the poorest areas as in the richest",
     ),
     "heavy_tailed": (
-        Scenario(income_slope=0.4, gamma_shape=1.0, n_windows=N_SCENARIO_WINDOWS),
+        ReportingScenario(income_slope=0.4, gamma_shape=1.0, n_windows=N_SCENARIO_WINDOWS),
         "reporting varies exponentially between incidents of one place",
     ),
     "sparse": (
-        Scenario(income_slope=0.4, incidents_per_area_window=6.0, n_windows=13),
+        ReportingScenario(income_slope=0.4, incidents_per_area_window=6.0, n_windows=13),
         "6 incidents per tract and window",
     ),
     "closing_by_income": (
-        Scenario(income_slope=0.4, closing_slope=0.3, n_windows=N_SCENARIO_WINDOWS),
+        ReportingScenario(income_slope=0.4, closing_slope=0.3, n_windows=N_SCENARIO_WINDOWS),
         "incidents end by themselves sooner where income is higher",
     ),
 }

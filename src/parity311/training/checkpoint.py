@@ -19,7 +19,7 @@ import numpy as np
 from parity311 import __version__
 from parity311.errors import TrainingError
 from parity311.storage.disk import telling_disk_errors
-from parity311.training.tensors import read_tensors, write_tensors
+from parity311.storage.tensors import read_tensors, write_tensors
 
 FORMAT_VERSION = 1
 FILE = "checkpoint.safetensors"

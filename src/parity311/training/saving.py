@@ -19,7 +19,7 @@ from parity311.errors import InputError, RunError, unknown_name
 from parity311.storage.aside import write_text_aside
 from parity311.storage.disk import telling_disk_errors
 from parity311.storage.hashes import hash_file, is_seal_broken, seal
-from parity311.training.tensors import read_tensors, write_tensors
+from parity311.storage.tensors import read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from parity311.training.loop import Trained

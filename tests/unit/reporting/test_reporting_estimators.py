@@ -14,14 +14,14 @@ from parity311.reporting.areas import Areas
 from parity311.reporting.as_published import clipped_factor
 from parity311.reporting.estimate import ESTIMATORS, estimate
 from parity311.reporting.lifetimes import estimated, exponential, fixed
-from parity311.reporting.simulation import Scenario, Simulated, make_areas, simulate
+from parity311.reporting.simulation import ReportingScenario, Simulated, make_areas, simulate
 from parity311.reporting.strata import stratify, total_by_stratum
 from parity311.reporting.table import ReportTable
 
 
 def make_case(n_areas: int = 60, seed: int = 0, **changes: float) -> Simulated:
     areas = make_areas(n_areas, np.random.default_rng(seed))
-    return simulate(Scenario(n_windows=4, **changes), areas, seed + 1)
+    return simulate(ReportingScenario(n_windows=4, **changes), areas, seed + 1)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from parity311.errors import EstimationError, InputError
 from parity311.reporting.acs_proxy import BY_PROXY
 from parity311.reporting.estimate import estimate
 from parity311.reporting.lifetimes import exponential
-from parity311.reporting.simulation import Scenario, Simulated, make_areas, simulate
+from parity311.reporting.simulation import ReportingScenario, Simulated, make_areas, simulate
 
 KNOWN = exponential(14.0, origin="known")
 
@@ -19,7 +19,7 @@ KNOWN = exponential(14.0, origin="known")
 @pytest.fixture(scope="module")
 def case() -> Simulated:
     areas = make_areas(120, np.random.default_rng(2))
-    return simulate(Scenario(income_slope=0.5, n_windows=6), areas, 3)
+    return simulate(ReportingScenario(income_slope=0.5, n_windows=6), areas, 3)
 
 
 def test_areas_with_few_duplicates_follow_their_covariates(case: Simulated) -> None:

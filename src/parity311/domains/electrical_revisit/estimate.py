@@ -12,7 +12,6 @@ from typing import Any, LiteralString
 
 import jax.numpy as jnp
 import numpy as np
-import pyarrow as pa
 
 from parity311.domains.electrical_revisit.revisits import DELAYS_DAYS, MAX_REVISITS, RevisitParams
 from parity311.engines.stream.process import N_LEVELS
@@ -33,7 +32,7 @@ from parity311.estimation.stream_book import HISTORY_DAYS, Office, history_start
 from parity311.mdp.contract import N_STRATA
 from parity311.records.absent import no_such_domain
 from parity311.records.schema import SEVERITIES
-from parity311.records.sql import cases, connect, literal
+from parity311.records.sql import add_columns, cases, connect, literal
 from parity311.records.store import Records
 
 FEWEST_VISITS = 100
@@ -342,7 +341,7 @@ def true_revisits(
         "second_at": second,
         "place": np.arange(len(visits.kind)),
     }
-    connection.register("cases", pa.table(columns))
+    add_columns(connection, "cases", columns)
     case = connection.sql(_TRUE_VISITS).fetchnumpy()
     reporting = true_reporting(office, records, happened, last)
     ones = np.ones(len(visits.kind))
