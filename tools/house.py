@@ -22,9 +22,9 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 """Folders outside the package whose imports count as use by tests or docs."""
 
 LIMITS = {
-    "lines": 68_400,
+    "lines": 68_450,
     "single importers": 90,
-    "class names used twice": 23,
+    "class names used twice": 1,
     "public names nobody imports": 30,
     "cycles": 0,
 }

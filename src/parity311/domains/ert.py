@@ -94,7 +94,7 @@ PROCESS = dob_process(
 )
 
 
-SHAPE = line.Shape(steps_per_day=24, bin_steps=12, n_ages=8, max_steps=168, most_arrivals=4)
+SHAPE = line.BacklogShape(steps_per_day=24, bin_steps=12, n_ages=8, max_steps=168, most_arrivals=4)
 """A week of hours; ages in eight bins of half a day, the last open from three and a half days on;
 the busiest stratum expects a twentieth of a case of one code in an hour."""
 
@@ -268,7 +268,7 @@ def make_params(backlog: line.BacklogParams, visits_per_day: float) -> Params:
     return Params(backlog, jnp.float32(visits_per_day / SHAPE.steps_per_day / MEAN_CREWS))
 
 
-LAYOUT = backlog_estimate.Layout(
+LAYOUT = backlog_estimate.BacklogLayout(
     "ert",
     N_STRATA,
     # Crews go anywhere in the city within the hour: a place is a stratum.

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from parity311.engines.backlog.params import make_backlog_params
-from parity311.engines.backlog.process import N_CODES, BacklogParams, Shape
+from parity311.engines.backlog.process import N_CODES, BacklogParams, BacklogShape
 from parity311.estimation import backlog_cases as rows
-from parity311.estimation.backlog_cases import Places, QueueCases
+from parity311.estimation.backlog_cases import CasePlaces, QueueCases
 from parity311.mdp.contract import N_STRATA
 from parity311.records.schema import VISIT_RESULTS
 from parity311.records.sql import connect, literal
@@ -43,13 +43,13 @@ PlaceOf = Callable[[Any], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Layout:
+class BacklogLayout:
     """How a domain lays out its backlog."""
 
     domain: str
     n_places: int
     place_of: PlaceOf
-    shape: Shape
+    shape: BacklogShape
     n_addresses: np.ndarray
     """(P,)"""
     lifetime_days: float
@@ -57,11 +57,11 @@ class Layout:
 
 
 def estimate_backlog(
-    records: Records, calibration: Any, date_to: date, layout: Layout
+    records: Records, calibration: Any, date_to: date, layout: BacklogLayout
 ) -> tuple[BacklogParams, float]:
     """Params as the agency could know them before `date_to`, and visits a day."""
     cases = rows.read_cases(records, layout.domain, records.window[0], date_to)
-    places = Places(layout.place_of(cases), layout.n_places)
+    places = CasePlaces(layout.place_of(cases), layout.n_places)
     details = calibration.estimate.details
     lifetime = float(details.get("mean_lifetime_days", layout.lifetime_days))
     looked = cases.got_in
@@ -85,12 +85,12 @@ def estimate_backlog(
 
 
 def true_backlog(
-    records: Records, happened: Any, date_from: date, layout: Layout
+    records: Records, happened: Any, date_from: date, layout: BacklogLayout
 ) -> tuple[BacklogParams, float]:
     """Params as they were from `date_from` on, and visits a day; `happened` is the city's truth."""
     incidents, links = (happened.table(name, layout.domain) for name in ("incidents", "reports"))
     cases = rows.read_cases(records, layout.domain, date_from, records.window[1])
-    places = Places(layout.place_of(cases), layout.n_places)
+    places = CasePlaces(layout.place_of(cases), layout.n_places)
     began, cause = _read_truth(records, incidents, links, cases)
     hit = cause["is_actionable"].astype(np.float64)
     everyone = cases.is_inside
@@ -115,8 +115,8 @@ def true_backlog(
 def _assemble(
     records: Records,
     cases: QueueCases,
-    places: Places,
-    layout: Layout,
+    places: CasePlaces,
+    layout: BacklogLayout,
     lifetime: float,
     chance: np.ndarray,
     hidden: np.ndarray,
@@ -160,7 +160,7 @@ def _assemble(
     )
 
 
-def _cases_per_day(cases: QueueCases, places: Places) -> np.ndarray:
+def _cases_per_day(cases: QueueCases, places: CasePlaces) -> np.ndarray:
     """First reports a day, by place and code (P, 4)."""
     inside = cases.is_inside
     flat = places.of_case[inside] * N_CODES + cases.code[inside]

@@ -15,7 +15,7 @@ from parity311.engines.backlog import process as line
 from parity311.engines.backlog.params import make_backlog_params
 from parity311.errors import InputError
 
-SHAPE = line.Shape(steps_per_day=4, bin_steps=3, n_ages=5, max_steps=20, most_arrivals=6)
+SHAPE = line.BacklogShape(steps_per_day=4, bin_steps=3, n_ages=5, max_steps=20, most_arrivals=6)
 N_PLACES = 3
 
 

@@ -163,7 +163,7 @@ def test_nothing_after_the_last_day_is_read(records: Records) -> None:
 
 def test_backlogs_are_those_open_at_the_time(records: Records) -> None:
     cases = rows.read_cases(records, "ert", date(2023, 1, 1), SPLIT)
-    places = rows.Places(cases.stratum, 6)
+    places = rows.CasePlaces(cases.stratum, 6)
     waiting, slots, _ = rows.backlogs(cases, places, ert.SHAPE)
     moment = np.floor(np.linspace(0.5 * cases.n_days, cases.n_days - 1, 32))[5]
     assert waiting[5].sum() == ((cases.began < moment) & (cases.left > moment)).sum()

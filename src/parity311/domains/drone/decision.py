@@ -22,7 +22,7 @@ from parity311.records.schema import BOROUGHS
 DEPOTS = tuple(name.lower().replace(" ", "_") for name in BOROUGHS)
 N_DEPOTS = len(DEPOTS)
 
-SHAPE = line.Shape(steps_per_day=4, bin_steps=4, n_ages=8, max_steps=112, most_arrivals=6)
+SHAPE = line.BacklogShape(steps_per_day=4, bin_steps=4, n_ages=8, max_steps=112, most_arrivals=6)
 """Four deployments a day for four weeks (assumed); ages in days, the last open from a week on; the
 busiest borough expects one case of one code between two deployments."""
 

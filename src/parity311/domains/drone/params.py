@@ -49,12 +49,12 @@ def example() -> Params:
     return make_params(backlog, 12.0)
 
 
-def layout_of(records: Records) -> backlog_estimate.Layout:
+def layout_of(records: Records) -> backlog_estimate.BacklogLayout:
     """A place is a borough; a drone looks at all its buildings."""
     n_addresses = np.ones(N_DEPOTS)
     for (_, borough, _), n in addresses_by_place(records).items():
         n_addresses[borough] += n
-    return backlog_estimate.Layout(
+    return backlog_estimate.BacklogLayout(
         "drone",
         N_DEPOTS,
         lambda located: located.borough.astype(np.int64),

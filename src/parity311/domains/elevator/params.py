@@ -93,14 +93,16 @@ def place_of(located: Any) -> np.ndarray:
     return np.where(np.array(BOARDS)[place] == located.board, place, 0)
 
 
-def layout_of(records: Records) -> backlog_estimate.Layout:
+def layout_of(records: Records) -> backlog_estimate.BacklogLayout:
     """How the boards' backlog is laid out in these records."""
     n_addresses = np.ones(len(BOARDS))
     for (board, _, _), n in addresses_by_place(records, "b.elevators > 0").items():
         if board in BOARDS:
             n_addresses[BOARDS.index(board)] += n
     life = PROCESS.hazard.lifetime_days
-    return backlog_estimate.Layout("elevator", len(BOARDS), place_of, SHAPE, n_addresses, life)
+    return backlog_estimate.BacklogLayout(
+        "elevator", len(BOARDS), place_of, SHAPE, n_addresses, life
+    )
 
 
 def truth(city: str | Path, date_from: date) -> Params:

@@ -16,7 +16,7 @@ BOARDS = tuple(
 )
 """The 59 community boards: borough digit × 100 + board, Manhattan first."""
 
-SHAPE = line.Shape(steps_per_day=6, bin_steps=12, n_ages=16, max_steps=168, most_arrivals=5)
+SHAPE = line.BacklogShape(steps_per_day=6, bin_steps=12, n_ages=16, max_steps=168, most_arrivals=5)
 """Four weeks of four-hour steps (the paper); ages in sixteen bins of two days, the last open over
 thirty days; the busiest board expects a quarter of a case of one code in a step."""
 N_AGES = SHAPE.n_ages

@@ -15,7 +15,7 @@ import numpy as np
 from jax.lax import optimization_barrier as settle
 
 from parity311.domains.heat import office as desk
-from parity311.domains.heat.arrivals import Draws, choose, count_by_stratum, poisson
+from parity311.domains.heat.arrivals import HeatDraws, choose, count_by_stratum, poisson
 from parity311.domains.heat.canvass import canvass
 from parity311.mdp.contract import N_REWARDS, N_STRATA, Tally
 
@@ -93,7 +93,7 @@ def pass_slot(
     promised: Promise,
     action: jax.Array,
     prices: jax.Array,
-    draws: Draws,
+    draws: HeatDraws,
     month: jax.Array,
     log_rate: jax.Array,
 ) -> Slot:
@@ -156,7 +156,11 @@ def pass_slot(
 
 
 def draw_arrivals(
-    rules: OfficeRules, params: OfficeProcess, draws: Draws, month: jax.Array, log_rate: jax.Array
+    rules: OfficeRules,
+    params: OfficeProcess,
+    draws: HeatDraws,
+    month: jax.Array,
+    log_rate: jax.Array,
 ) -> desk.Arrivals:
     """Incidents that begin in this slot."""
     rates = params.incidents_per_day[:, month] / rules.slots_per_day

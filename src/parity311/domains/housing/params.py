@@ -75,14 +75,14 @@ def place_of(located: Any) -> np.ndarray:
     return category * N_STRATA + located.stratum.astype(np.int64)
 
 
-def layout_of(records: Records) -> backlog_estimate.Layout:
+def layout_of(records: Records) -> backlog_estimate.BacklogLayout:
     """How the backlog is laid out; a canvass of a stratum looks at its dwellings' buildings."""
     n_addresses = np.ones(N_STRATA)
     for (_, _, stratum), n in addresses_by_place(records, "b.units > 0").items():
         n_addresses[stratum] += n
     life = PROCESS.hazard.lifetime_days
     n_addresses = np.tile(n_addresses, N_CATEGORIES)
-    return backlog_estimate.Layout("housing", N_PLACES, place_of, SHAPE, n_addresses, life)
+    return backlog_estimate.BacklogLayout("housing", N_PLACES, place_of, SHAPE, n_addresses, life)
 
 
 def truth(city: str | Path, date_from: date) -> Params:

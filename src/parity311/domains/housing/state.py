@@ -18,7 +18,7 @@ N_CATEGORIES = len(CATEGORIES)
 N_PLACES = N_CATEGORIES * N_STRATA
 """A place is a category in a stratum: category first."""
 
-SHAPE = line.Shape(steps_per_day=24, bin_steps=24, n_ages=16, max_steps=336, most_arrivals=9)
+SHAPE = line.BacklogShape(steps_per_day=24, bin_steps=24, n_ages=16, max_steps=336, most_arrivals=9)
 """Two weeks of hours; ages in days, the last open from the fifteenth on; the busiest place of the
 whole city expects two cases of one code in an hour."""
 N_AGES = SHAPE.n_ages

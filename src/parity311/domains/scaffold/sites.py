@@ -14,7 +14,7 @@ import numpy as np
 
 from parity311.engines.backlog import process as line
 from parity311.errors import InputError
-from parity311.estimation.backlog import Layout
+from parity311.estimation.backlog import BacklogLayout
 from parity311.estimation.backlog_cases import QueueCases
 from parity311.mdp.contract import N_STRATA
 from parity311.records.store import Records
@@ -92,12 +92,12 @@ def make_site_params(
     )
 
 
-def site_layout(domain: str, max_steps: int, lifetime_days: float) -> Layout:
+def site_layout(domain: str, max_steps: int, lifetime_days: float) -> BacklogLayout:
     """What the records of a domain are read by: a place is a stratum."""
-    shape = line.Shape(
+    shape = line.BacklogShape(
         steps_per_day=24, bin_steps=24, n_ages=15, max_steps=max_steps, most_arrivals=4
     )
-    return Layout(
+    return BacklogLayout(
         domain,
         N_STRATA,
         lambda located: located.stratum.astype(np.int64),

@@ -9,14 +9,20 @@ import jax.numpy as jnp
 from jax.lax import optimization_barrier as settle
 
 from parity311.engines.backlog import process as line
-from parity311.engines.backlog.process import Backlog, BacklogParams, Beginning, Service, Shape
+from parity311.engines.backlog.process import (
+    Backlog,
+    BacklogParams,
+    BacklogService,
+    BacklogShape,
+    Beginning,
+)
 from parity311.mdp.contract import N_STRATA, Tally
 
 MOST_REPEATS = 4
 """Further reports that one place can receive in a step."""
 
 
-class Draws(NamedTuple):
+class BacklogDraws(NamedTuple):
     """Every random number of a step, uniform, drawn in one block."""
 
     arrivals: jax.Array
@@ -29,11 +35,11 @@ class Draws(NamedTuple):
     """(n,) for the domain itself"""
 
 
-def draw_step(key: jax.Array, n_places: int, n_own: int) -> Draws:
+def draw_step(key: jax.Array, n_places: int, n_own: int) -> BacklogDraws:
     """Draw a step's random numbers."""
     n_cells = n_places * line.N_CODES
     block = settle(jax.random.uniform(key, (n_cells + n_places + 1 + n_own,)))
-    return Draws(
+    return BacklogDraws(
         arrivals=block[:n_cells].reshape(n_places, line.N_CODES),
         repeats=block[n_cells : n_cells + n_places],
         access=block[n_cells + n_places],
@@ -45,7 +51,7 @@ class Stepped(NamedTuple):
     """What a step led to."""
 
     backlog: Backlog
-    service: Service
+    service: BacklogService
     discovered: jax.Array
     """(P, 4) actionable incidents found where nobody called"""
     correct: jax.Array
@@ -63,8 +69,8 @@ def pass_step(
     params: BacklogParams,
     before: Backlog,
     visited: jax.Array,
-    draws: Draws,
-    shape: Shape,
+    draws: BacklogDraws,
+    shape: BacklogShape,
     canvassed: tuple[jax.Array, jax.Array] | None = None,
 ) -> Stepped:
     """Make the visits (P, 4 A), let the step pass, take in what is reported.

@@ -22,12 +22,12 @@ from parity311.engines.stream.process import (
     QUEUE_SLOTS,
     SEVERITY_WEIGHTS,
     Queue,
-    State,
     StreamParams,
+    StreamState,
 )
 from parity311.errors import EstimationError, InputError
 from parity311.estimation.as_received import ReportsOnRecord, read_reports
-from parity311.estimation.stream_book import Office, read_book
+from parity311.estimation.stream_book import StreamOffice, read_book
 from parity311.evaluation.off_policy.logs import STRATIFIED_NAMES, Logs, outcomes_by_stratum
 from parity311.mdp.contract import Domain
 from parity311.mdp.harness import Harness
@@ -178,7 +178,9 @@ def see_cases(
     if play.complaints is not None:
         seen = play.complaints(records, params, date_from, date_to)
         return np.asarray(seen.complaint_id), np.asarray(seen.features, np.float64)
-    office = next((x for x in getattr(play.estimate, "args", ()) if isinstance(x, Office)), None)
+    office = next(
+        (x for x in getattr(play.estimate, "args", ()) if isinstance(x, StreamOffice)), None
+    )
     # Other processes may be estimated from an office's books, too, and have a state of their own.
     if office is None or play.params_type is not StreamParams:
         raise no_log_on_record(domain)
@@ -201,7 +203,7 @@ def has_log_on_record(domain: Domain) -> bool:
 
 def _see_stream(
     domain: Domain,
-    office: Office,
+    office: StreamOffice,
     records: Records,
     params: Any,
     date_from: date,
@@ -221,7 +223,7 @@ def _see_stream(
     n, n_places = len(book.kind), office.shape.n_places
     number = lambda x: jnp.asarray(x, jnp.int32)  # noqa: E731
     nothing = jnp.zeros((n, QUEUE_SLOTS))
-    state = State(
+    state = StreamState(
         kind=number(book.kind),
         stratum=number(book.stratum),
         season=number(book.season),
