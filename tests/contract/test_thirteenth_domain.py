@@ -112,19 +112,19 @@ import json
 from pathlib import Path
 from parity311.city.build import build_city
 from parity311.domains import get_domain
-from parity311.pipelines import whole_way
+from parity311.pipelines import run
 from parity311.records.store import open_records
 root = Path({str(tmp_path)!r})
-whole_way.SCENARIOS = whole_way.SCENARIOS[:1]
-((participation, capacity),) = whole_way.SCENARIOS
+run.SCENARIOS = run.SCENARIOS[:1]
+((participation, capacity),) = run.SCENARIOS
 city = build_city(
     [get_domain("graffiti").process], "small", 3, participation=participation, capacity=capacity,
     out=root / f"small-3-{{participation}}-{{capacity}}", workers=1,
 )
-config = whole_way.WholeWayConfig(
+config = run.RunConfig(
     seed=3, domains=("graffiti",), n_steps=500, n_agent_seeds=1, n_episodes=8
 )
-found = whole_way.run_whole_way(
+found = run.run_pipeline(
     config, runs=root / "runs", cities=root, progress=lambda *told: None
 )
 rewards = {{row["policy"]: row["reward"]["value"] for row in found["comparisons"][0]["policies"]}}

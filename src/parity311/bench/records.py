@@ -293,7 +293,7 @@ def bench_records(rows: int, *, pandas_rows: int = PANDAS_ROWS) -> dict[str, Any
 def _in_own_process(function: str, *paths: Path) -> Any:
     """Run a function of this module in a fresh process: its memory is that of the work alone."""
     code = (
-        "import json, sys; from pathlib import Path; from parity311.feeds import benchmark as b; "
+        "import json, sys; from pathlib import Path; from parity311.bench import records as b; "
         f"print(json.dumps(b.{function}(*map(Path, sys.argv[1:]))))"
     )
     finished = subprocess.run(

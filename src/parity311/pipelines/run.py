@@ -65,7 +65,7 @@ ESTIMATORS = ("exposure_rate", "as_published", "raw")
 
 
 @dataclass(frozen=True)
-class WholeWayConfig:
+class RunConfig:
     """What the whole way depends on."""
 
     preset: str = "small"
@@ -118,8 +118,8 @@ class DomainResult:
     assumptions: str
 
 
-def run_whole_way(
-    config: WholeWayConfig, *, runs: Path, cities: Path, progress: Progress
+def run_pipeline(
+    config: RunConfig, *, runs: Path, cities: Path, progress: Progress
 ) -> dict[str, Any]:
     """Take the domains through every scenario and write the run; returns what was found."""
     domains = [get_playable(slug) for slug in config.domains]
@@ -150,7 +150,7 @@ def run_whole_way(
 
 
 def _sources(
-    run: RunWriter, config: WholeWayConfig, cities: Path, progress: Progress
+    run: RunWriter, config: RunConfig, cities: Path, progress: Progress
 ) -> Iterator[Records]:
     """Imported records, or one synthetic city a scenario; each is recorded as data of the run."""
     if config.records:
@@ -182,7 +182,7 @@ def get_playable(slug: str) -> Domain:
 
 
 def ensure_city(
-    config: WholeWayConfig, participation: str, capacity: str, cities: Path, progress: Progress
+    config: RunConfig, participation: str, capacity: str, cities: Path, progress: Progress
 ) -> Records:
     """Open the city of this configuration, building it first where it is not there or not whole."""
     folder = cities / f"{config.preset}-{config.seed}-{participation}-{capacity}"
@@ -203,7 +203,7 @@ def ensure_city(
 
 
 def take_domain(
-    domain: Domain, records: Records, config: WholeWayConfig, progress: Progress
+    domain: Domain, records: Records, config: RunConfig, progress: Progress
 ) -> DomainResult:
     """Correct, estimate, train, compare and audit one domain in one city.
 
@@ -254,7 +254,7 @@ def take_domain(
 
 
 def _compare(
-    trained: Trained, estimated: Any, true: Any, config: WholeWayConfig, setting: str
+    trained: Trained, estimated: Any, true: Any, config: RunConfig, setting: str
 ) -> tuple[list[dict[str, Any]], list[EpisodeInputs]]:
     """Compare every policy, and keep the scored episodes for the audit."""
     domain = trained.harness.domain
@@ -306,7 +306,7 @@ def _gap_ranges(
     return gap_ranges(policies, correction)
 
 
-def _n_episodes(domain: Domain, config: WholeWayConfig) -> int:
+def _n_episodes(domain: Domain, config: RunConfig) -> int:
     return config.n_episodes if domain.play.cases is None else config.n_independent_episodes
 
 
@@ -315,7 +315,7 @@ def _price_features(
     explained: list[ExplainInputs],
     estimated: Any,
     true: Any,
-    config: WholeWayConfig,
+    config: RunConfig,
     label: str,
     progress: Progress,
 ) -> list[dict[str, Any]]:
@@ -342,7 +342,7 @@ def _price_features(
 
 
 def _train(
-    domain: Domain, estimated: Any, config: WholeWayConfig, label: str, progress: Progress
+    domain: Domain, estimated: Any, config: RunConfig, label: str, progress: Progress
 ) -> Trained:
     plain = domain.preference
     return train(

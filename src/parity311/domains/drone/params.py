@@ -10,7 +10,7 @@ import numpy as np
 
 from parity311.domains.drone.decision import N_DEPOTS, SHAPE, Params
 from parity311.domains.drone.process import PROCESS
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 from parity311.engines.backlog.params import example_backlog
 from parity311.estimation import backlog as backlog_estimate
 from parity311.estimation.backlog_cases import addresses_by_place
@@ -18,7 +18,7 @@ from parity311.estimation.backlog_dynamics import true_params
 from parity311.records.store import Records, open_records
 
 
-def make_params(backlog: line.BacklogParams, visits_per_day: float) -> Params:
+def make_params(backlog: engine.BacklogParams, visits_per_day: float) -> Params:
     """Params with so many visits a day; a drone needs nobody to open the door."""
     waiting = float(np.asarray(backlog.start_waiting).sum(axis=(1, 2)).mean())
     return Params(
