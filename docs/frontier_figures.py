@@ -23,7 +23,7 @@ from parity311.evaluation.frontier_records import PriceFloor, price_of_rule, sum
 from parity311.evaluation.frontier_sensitivity import NOTHING, measure_sensitivity
 from parity311.mdp.harness import Harness
 from parity311.pipelines.frontier import read_world
-from parity311.pipelines.run import WholeWayConfig, ensure_city
+from parity311.pipelines.run import RunConfig, ensure_city
 from parity311.training import train
 from parity311.training.frontier import spread_preferences
 from parity311.training.intervals import mean_interval
@@ -40,7 +40,7 @@ N_STEPS = 10_000
 def measure_city(slug: str, city_seed: int, cities: Path) -> dict[str, Any]:
     """The frontier of one domain in one city, and today's rule beside it."""
     domain = get_domain(slug)
-    config = WholeWayConfig(seed=city_seed)
+    config = RunConfig(seed=city_seed)
     records = ensure_city(config, "strong", "scarce", cities, lambda *_: None)
     world = read_world(domain, records)
     harness = Harness(domain)
@@ -87,9 +87,7 @@ def keep(found: dict[str, Any], kind: str) -> None:
 def measure_assumptions(slug: str, city_seed: int, cities: Path) -> dict[str, Any]:
     """Which assumption moves the frontier of one city most."""
     domain = get_domain(slug)
-    records = ensure_city(
-        WholeWayConfig(seed=city_seed), "strong", "scarce", cities, lambda *_: None
-    )
+    records = ensure_city(RunConfig(seed=city_seed), "strong", "scarce", cities, lambda *_: None)
     world = read_world(domain, records)
     rows = measure_sensitivity(
         Harness(domain), world.estimated, world.scored, world.others,

@@ -21,7 +21,7 @@ import numpy as np
 from parity311.domains import get_domain
 from parity311.estimation.world import make_world
 from parity311.evaluation.compare import compare_policies
-from parity311.pipelines.run import SCENARIOS, WholeWayConfig, ensure_city
+from parity311.pipelines.run import SCENARIOS, RunConfig, ensure_city
 from parity311.records.store import Records
 from parity311.report.run_page import policy_title
 from parity311.training import train, with_equity
@@ -37,7 +37,7 @@ FIGURES = ("reward", "recall", "precision", "coverage_gap", "share_of_way", "pri
 SHOWN = ("balanced", "dual_threshold", "dqn", "dqn_equity_0.50")
 
 
-def score_domain(slug: str, records: Records, config: WholeWayConfig) -> list[dict[str, Any]]:
+def score_domain(slug: str, records: Records, config: RunConfig) -> list[dict[str, Any]]:
     """Estimate, train and compare one domain on the last year of a city."""
     domain = get_domain(slug)
     world = make_world(domain, records)
@@ -65,7 +65,7 @@ def score_seeds(cities: Path, kept: Path = KEPT) -> None:
     about = {"versions": versions, "training": TRAINING}
     rows = stored["rows"] if about.items() <= stored.items() else []
     for seed in SEEDS:
-        config = WholeWayConfig(seed=seed)
+        config = RunConfig(seed=seed)
         for participation, capacity in SCENARIOS:
             records = ensure_city(config, participation, capacity, cities, lambda *_: None)
             for slug in DOMAINS:

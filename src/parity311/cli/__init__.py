@@ -167,9 +167,9 @@ def run_command(
 ) -> None:
     """Take domains the whole way: records, correction, learning, comparison, audit, report."""
     from parity311.pipelines.progress import progress_bars
-    from parity311.pipelines.run import WholeWayConfig, run_whole_way
+    from parity311.pipelines.run import RunConfig, run_pipeline
 
-    config = WholeWayConfig(
+    config = RunConfig(
         preset=preset,
         seed=seed,
         domains=tuple(domains.split(",")),
@@ -177,7 +177,7 @@ def run_command(
         records=str(records) if records else "",
     )
     with progress_bars() as progress:
-        result = run_whole_way(config, runs=runs, cities=cities, progress=progress)
+        result = run_pipeline(config, runs=runs, cities=cities, progress=progress)
     if as_json:
         print_json(result)
         return

@@ -49,7 +49,7 @@ SCENARIOS = (("strong", "scarce"), ("measured", "calibrated"))
 
 
 @dataclass(frozen=True)
-class WholeWayConfig:
+class RunConfig:
     """What the whole way depends on."""
 
     preset: str = "small"
@@ -87,8 +87,8 @@ class DomainResult:
     curve: list[dict[str, Any]]
 
 
-def run_whole_way(
-    config: WholeWayConfig, *, runs: Path, cities: Path, progress: Progress
+def run_pipeline(
+    config: RunConfig, *, runs: Path, cities: Path, progress: Progress
 ) -> dict[str, Any]:
     """Take the domains through every scenario and write the run; returns what was found."""
     domains = [get_playable(slug) for slug in config.domains]
@@ -120,7 +120,7 @@ def run_whole_way(
 
 
 def _sources(
-    run: RunWriter, config: WholeWayConfig, cities: Path, progress: Progress
+    run: RunWriter, config: RunConfig, cities: Path, progress: Progress
 ) -> Iterator[Records]:
     """Imported records, or one synthetic city a scenario; each is recorded as data of the run."""
     if config.records:
@@ -152,7 +152,7 @@ def get_playable(slug: str) -> Domain:
 
 
 def ensure_city(
-    config: WholeWayConfig, participation: str, capacity: str, cities: Path, progress: Progress
+    config: RunConfig, participation: str, capacity: str, cities: Path, progress: Progress
 ) -> Records:
     """Open the city of this configuration, building it first where it is not there or not whole."""
     label = f"city ({participation}, {capacity})"
@@ -168,7 +168,7 @@ def ensure_city(
 
 
 def take_domain(
-    domain: Domain, records: Records, config: WholeWayConfig, progress: Progress
+    domain: Domain, records: Records, config: RunConfig, progress: Progress
 ) -> DomainResult:
     """Correct, estimate, train, compare and audit one domain in one city.
 
@@ -219,7 +219,7 @@ def take_domain(
 
 
 def _compare(
-    trained: Trained, world: World, config: WholeWayConfig
+    trained: Trained, world: World, config: RunConfig
 ) -> tuple[list[dict[str, Any]], list[EpisodeInputs]]:
     """Compare every policy, and keep the scored episodes for the audit."""
     domain, setting = world.domain, world.scenario.words
@@ -251,7 +251,7 @@ def _gap_ranges(policies: list[dict[str, Any]], world: World) -> dict[str, dict[
     return gap_ranges(policies, world.correction)
 
 
-def _n_episodes(domain: Domain, config: WholeWayConfig) -> int:
+def _n_episodes(domain: Domain, config: RunConfig) -> int:
     return config.n_episodes if domain.play.cases is None else config.n_independent_episodes
 
 
@@ -259,7 +259,7 @@ def _price_features(
     trained: Trained,
     explained: list[ExplainInputs],
     world: World,
-    config: WholeWayConfig,
+    config: RunConfig,
     label: str,
     progress: Progress,
 ) -> list[dict[str, Any]]:
@@ -285,7 +285,7 @@ def _price_features(
     )
 
 
-def _train(world: World, config: WholeWayConfig, label: str, progress: Progress) -> Trained:
+def _train(world: World, config: RunConfig, label: str, progress: Progress) -> Trained:
     plain = world.domain.preference
     return train(
         world.domain,

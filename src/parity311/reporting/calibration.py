@@ -24,7 +24,7 @@ from parity311.records.store import Records
 from parity311.reporting.areas import areas_from_records
 from parity311.reporting.estimate import check_estimator, estimate
 from parity311.reporting.filings import estimate_filings, holds_filings
-from parity311.reporting.incidents import INTERVAL, Estimate
+from parity311.reporting.incidents import INTERVAL, IncidentEstimate
 from parity311.reporting.lifetimes import Lifetime, estimated
 from parity311.reporting.settings import N_DRAWS, Settings
 from parity311.reporting.strata import Strata, StrataTotals, stratify, total_by_stratum
@@ -80,7 +80,7 @@ def save_calibration(path: Path, key: str, result: Calibration) -> None:
             name = prefix + field.name
             if isinstance(value, np.ndarray):
                 arrays[name] = value.astype(str) if value.dtype == object else value
-            elif not isinstance(value, Estimate | StrataTotals | Strata):
+            elif not isinstance(value, IncidentEstimate | StrataTotals | Strata):
                 plain[name] = str(value) if isinstance(value, date) else value
     plain["strata.kind"] = result.totals.strata.kind
     arrays[PLAIN] = np.array(json.dumps(plain))
@@ -110,7 +110,7 @@ def load_calibration(path: Path, key: str) -> Calibration | None:
     values["strata"] = tuple(values["strata"])
     strata = Strata(plain["strata.kind"], values["strata"], values["stratum_of_area"])
     totals = StrataTotals(strata=strata, **_part(StrataTotals, values, "totals.", ("strata",)))
-    found = Estimate(**_part(Estimate, values, "estimate."))
+    found = IncidentEstimate(**_part(IncidentEstimate, values, "estimate."))
     own = _part(Calibration, values, "", ("totals", "estimate"))
     return Calibration(**own, totals=totals, estimate=found)
 
@@ -142,7 +142,7 @@ class Calibration:
     households: np.ndarray
     """(n_strata,) households: the audit's third denominator."""
     totals: StrataTotals
-    estimate: Estimate
+    estimate: IncidentEstimate
     assumptions: str
     """Every assumption in words."""
 

@@ -22,7 +22,7 @@ from parity311.records.truth import Truth, open_truth
 from parity311.reporting.areas import Areas, areas_from_records
 from parity311.reporting.duplicates import score_rules
 from parity311.reporting.estimate import ESTIMATORS, estimate
-from parity311.reporting.incidents import INTERVAL, Estimate
+from parity311.reporting.incidents import INTERVAL, IncidentEstimate
 from parity311.reporting.lifetimes import Lifetime, estimated, exponential
 from parity311.reporting.sensitivity import lifetime_band
 from parity311.reporting.settings import InspectionSample, Settings
@@ -57,7 +57,7 @@ times between the outer quintiles)."""
 
 
 @dataclass(frozen=True)
-class Case:
+class KnownReports:
     """Reports with a known truth."""
 
     name: str
@@ -90,7 +90,7 @@ class Case:
         return InspectionSample(area, self.true_totals[area], self.true_reported[area])
 
 
-def case_from_city(city: Path, domain: str) -> Case:
+def case_from_city(city: Path, domain: str) -> KnownReports:
     """Read a domain of a city with its truth."""
     records, truth = open_records(city), open_truth(city)
     if domain not in records.domains:
@@ -108,7 +108,7 @@ def case_from_city(city: Path, domain: str) -> Case:
     window = (day // table.window_days).astype(np.int64)
     true_incidents = np.zeros((areas.n_areas, table.n_windows), dtype=np.int64)
     np.add.at(true_incidents, (area[known], window[known]), 1)
-    return Case(
+    return KnownReports(
         CITY,
         "the city's records, scored against its truth",
         table,
@@ -119,13 +119,13 @@ def case_from_city(city: Path, domain: str) -> Case:
     )
 
 
-def case_from_scenario(name: str, areas: Areas, seed: int) -> Case:
+def case_from_scenario(name: str, areas: Areas, seed: int) -> KnownReports:
     """Draw a scenario on the tracts of a city."""
     scenario = SCENARIOS[name][0]
     drawn = simulate(scenario, areas, seed)
     knows_lifetime = scenario.closing_slope == 0
     origin = "known" if knows_lifetime else "assumed"
-    return Case(
+    return KnownReports(
         name,
         "drawn from the estimators' own model on the city's tracts, one assumption changed",
         drawn.table,
@@ -253,7 +253,7 @@ def _untold() -> list[Trial]:
     ]
 
 
-def score_scenario(name: str, city: Case, seed: int) -> list[Score | Refusal]:
+def score_scenario(name: str, city: KnownReports, seed: int) -> list[Score | Refusal]:
     """Score the default estimator, and some beside it, on a scenario drawn on a city's tracts."""
     case = case_from_scenario(name, city.areas, seed)
     told = "known" if case.knows_lifetime else "assumed"
@@ -261,7 +261,7 @@ def score_scenario(name: str, city: Case, seed: int) -> list[Score | Refusal]:
     return score_trials(case, trials, seed)
 
 
-def score_trials(case: Case, trials: list[Trial], seed: int) -> list[Score | Refusal]:
+def score_trials(case: KnownReports, trials: list[Trial], seed: int) -> list[Score | Refusal]:
     """Run every trial on a case; one that cannot be computed says why."""
     rows: list[Score | Refusal] = []
     for trial in trials:
@@ -278,7 +278,7 @@ def score_trials(case: Case, trials: list[Trial], seed: int) -> list[Score | Ref
     return rows
 
 
-def _settings(case: Case, trial: Trial, seed: int) -> Settings:
+def _settings(case: KnownReports, trial: Trial, seed: int) -> Settings:
     if trial.lifetime == "estimated":
         settings = Settings(estimated(), seed=seed)
     elif trial.lifetime == "assumed" and case.knows_lifetime:
@@ -292,7 +292,11 @@ def _settings(case: Case, trial: Trial, seed: int) -> Settings:
 
 
 def score(
-    case: Case, found: Estimate, trial: Trial, settings: Settings, seconds: float = 0.0
+    case: KnownReports,
+    found: IncidentEstimate,
+    trial: Trial,
+    settings: Settings,
+    seconds: float = 0.0,
 ) -> Score:
     """Compare an estimate with the truth."""
     strata = stratify(case.areas)

@@ -28,7 +28,7 @@ from parity311.estimation.world import (
     split_date,
 )
 from parity311.evaluation.comparison_statistics import gap_ranges
-from parity311.pipelines.run import WholeWayConfig, run_whole_way
+from parity311.pipelines.run import RunConfig, run_pipeline
 from parity311.records.store import MANIFEST, Records, open_records
 from parity311.report import findings
 from parity311.reporting.calibration import Calibration, calibrate
@@ -245,7 +245,7 @@ def test_a_synthetic_city_is_no_import(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "city", tiny_tables())
     manifest = json.loads((folder / MANIFEST).read_text())
     (folder / MANIFEST).write_text(json.dumps(seal({**manifest, "kind": "city"})))
-    config = WholeWayConfig(records=str(folder), domains=("heat",))
+    config = RunConfig(records=str(folder), domains=("heat",))
     with pytest.raises(InputError, match="is a synthetic city"):
-        run_whole_way(config, runs=tmp_path, cities=tmp_path, progress=lambda *_: None)
+        run_pipeline(config, runs=tmp_path, cities=tmp_path, progress=lambda *_: None)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("2")]

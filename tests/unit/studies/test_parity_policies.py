@@ -18,7 +18,7 @@ from parity311.estimation.params_file import write_params
 from parity311.evaluation.rollout import Contender, evaluate, evaluate_each
 from parity311.mdp.harness import Harness
 from parity311.studies.parity import world as parity_world
-from parity311.studies.parity.band_prices import Entry, Span, counted_coverage, settle_band
+from parity311.studies.parity.band_prices import PlayedPolicy, Span, counted_coverage, settle_band
 from parity311.studies.parity.long_run import Years, gap_of
 from parity311.studies.parity.policies import (
     DUAL,
@@ -128,7 +128,7 @@ def test_each_in_its_own_process_equals_all_in_one() -> None:
 
 def test_settled_prices_close_the_gap_and_a_wide_band_leaves_it() -> None:
     rule = boiler.DOMAIN.heuristics["dual_threshold"](PARAMS, HARNESS)
-    entry = Entry(Contender("dual", rule), PARAMS, HARNESS.equity_params(PARAMS))
+    entry = PlayedPolicy(Contender("dual", rule), PARAMS, HARNESS.equity_params(PARAMS))
     span = Span(n_steps=400, n_warm=0, n_plays=16, n_rounds=4)
     key = jax.random.key(1)
     settled = settle_band(HARNESS, [entry, entry], [0.0, 1.0], span, key)

@@ -28,7 +28,7 @@ from parity311.estimation.stream import (
     true_reporting,
     units_by_kind,
 )
-from parity311.estimation.stream_book import HISTORY_DAYS, Office, history_start
+from parity311.estimation.stream_book import HISTORY_DAYS, StreamOffice, history_start
 from parity311.mdp.contract import N_STRATA
 from parity311.records.absent import no_such_domain
 from parity311.records.schema import SEVERITIES
@@ -81,7 +81,7 @@ def split_kind(kinds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_visits(
-    office: Office,
+    office: StreamOffice,
     records: Records,
     date_from: date,
     date_to: date,
@@ -190,7 +190,7 @@ def _access_design(kinds: np.ndarray, delay_days: np.ndarray) -> np.ndarray:
 
 
 def access_again(
-    office: Office, visits: Visits, gets_in: np.ndarray, is_counted: np.ndarray
+    office: StreamOffice, visits: Visits, gets_in: np.ndarray, is_counted: np.ndarray
 ) -> np.ndarray:
     """Chance that a second visit gets in, by kind and delay (n_kinds, 5), from those counted.
 
@@ -209,7 +209,7 @@ def access_again(
 
 
 def make_revisit_params(
-    office: Office,
+    office: StreamOffice,
     visits: Visits,
     *,
     chance: np.ndarray,
@@ -241,7 +241,7 @@ def make_revisit_params(
 
 
 def estimate_revisits(
-    office: Office,
+    office: StreamOffice,
     records: Records,
     calibration: Any,
     date_to: date,
@@ -275,14 +275,14 @@ def estimate_revisits(
     )
 
 
-def _parts(office: Office) -> np.ndarray:
+def _parts(office: StreamOffice) -> np.ndarray:
     """Denials, severity, past and age of every kind, (n_kinds, 4)."""
     kinds = office.shape.kinds
     return np.column_stack([kinds[:, :2], *split_kind(kinds)])
 
 
 def _estimate_chances(
-    office: Office, records: Records, visits: Visits, lifetime_days: float
+    office: StreamOffice, records: Records, visits: Visits, lifetime_days: float
 ) -> np.ndarray:
     """Chance that a case of each kind is actionable and open at the visit in hand (n_kinds,).
 
@@ -315,7 +315,7 @@ ORDER BY place"""
 
 
 def true_revisits(
-    office: Office,
+    office: StreamOffice,
     records: Records,
     happened: Any,
     date_from: date,

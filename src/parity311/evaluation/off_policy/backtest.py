@@ -25,9 +25,9 @@ from parity311.evaluation.off_policy.policies import action_chances
 from parity311.evaluation.off_policy.records import (
     AgencyLog,
     escalation_chances,
-    has_log_on_record,
+    has_recorded_log,
     last_known_day,
-    no_log_on_record,
+    no_recorded_log,
     read_agency_log,
 )
 from parity311.evaluation.off_policy.rosenbaum import bound_value, overturning_gamma
@@ -109,8 +109,8 @@ def prepare_backtest(
             f"--rules-from {rules_from} was given with {source}, a folder of records, from which "
             "rules are made anyway; it goes with a log, --records LOG.parquet."
         )
-    if not has_log_on_record(chosen):
-        raise no_log_on_record(chosen)
+    if not has_recorded_log(chosen):
+        raise no_recorded_log(chosen)
     records = open_records(source)
     last = date_to or last_known_day(records)
     first = date_from or max(records.window[0], last - timedelta(days=DAYS))

@@ -24,7 +24,7 @@ from parity311.evaluation.rollout import Contender
 from parity311.mdp import contract
 from parity311.mdp.contract import EQUITY, Domain
 from parity311.mdp.harness import Harness
-from parity311.studies.parity.band_prices import Entry, Span, settle_band
+from parity311.studies.parity.band_prices import PlayedPolicy, Span, settle_band
 from parity311.studies.parity.long_run import (
     Years,
     divide,
@@ -43,7 +43,7 @@ from parity311.training.loop import train_agents
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Mixture:
+class MixedRule:
     """A rule that now and then takes another action instead."""
 
     rule: Any
@@ -58,9 +58,9 @@ class Mixture:
         return jnp.where(jax.random.uniform(key_turn) < self.share, self.action, own)
 
 
-def mix_canvass(rule: contract.Policy, n_actions: int, share: float) -> Mixture:
+def mix_canvass(rule: contract.Policy, n_actions: int, share: float) -> MixedRule:
     """The rule with a canvass, the last of the actions, in this share of the steps."""
-    return Mixture(rule, jnp.int32(n_actions - 1), jnp.float32(share))
+    return MixedRule(rule, jnp.int32(n_actions - 1), jnp.float32(share))
 
 
 def study_canvass(
@@ -210,7 +210,7 @@ def make_rule(world: ParityWorld, harness: Harness, name: str, estimator: str = 
     return Contender(name, policy)
 
 
-def entry_in_estimate(world: ParityWorld, harness: Harness, policy: Policy) -> Entry:
+def entry_in_estimate(world: ParityWorld, harness: Harness, policy: Policy) -> PlayedPolicy:
     """The policy in the process as its estimator sees it."""
     params = scaled(world, world.estimated[policy.estimator], policy.capacity)
     per_day = float(world.domain.play.steps_per_day(params))
@@ -221,7 +221,7 @@ def entry_in_estimate(world: ParityWorld, harness: Harness, policy: Policy) -> E
         usual_reports=world.usual_reports,
         news_weight=1.0 / (NEWS_DAYS * per_day) if policy.follows else 0.0,
     )
-    return Entry(policy.contender, params, equity)
+    return PlayedPolicy(policy.contender, params, equity)
 
 
 def hear_usual_reports(
@@ -234,7 +234,7 @@ def hear_usual_reports(
     return replace(world, usual_reports=total / (span.n_plays * span.n_steps))
 
 
-def entry_in_truth(world: ParityWorld, harness: Harness, policy: Policy) -> Entry:
+def entry_in_truth(world: ParityWorld, harness: Harness, policy: Policy) -> PlayedPolicy:
     """The policy in the true process, run by an agency with its own denominators."""
     seen = entry_in_estimate(world, harness, policy)
     return replace(seen, params=scaled(world, world.true, policy.capacity))

@@ -44,7 +44,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from parity311.mdp.contract import N_KNOWN_STRATA
-from parity311.studies.parity.band_prices import Entry, with_prices
+from parity311.studies.parity.band_prices import PlayedPolicy, with_prices
 from parity311.studies.parity.long_run import (
     Years,
     gap_of,
@@ -61,8 +61,8 @@ SPREAD = 0.1
 
 
 def candidates_around(
-    entry: Entry, settled: Sequence[np.ndarray], n_around: int = N_AROUND, seed: int = 0
-) -> list[Entry]:
+    entry: PlayedPolicy, settled: Sequence[np.ndarray], n_around: int = N_AROUND, seed: int = 0
+) -> list[PlayedPolicy]:
     """Entries at the settled prices (6,) each, around them, and online.
 
     Online from the first of them and from none; where others are sought around, also from none
@@ -273,14 +273,14 @@ def _score(
     """Play all policies and the floor's candidates through the same years, under the truth."""
     import numpy as np
 
-    from parity311.studies.parity.band_prices import Entry, settle_band
+    from parity311.studies.parity.band_prices import PlayedPolicy, settle_band
     from parity311.studies.parity.long_run import resample_years, years_of
     from parity311.studies.parity.policies import DUAL, entry_in_truth, make_rule, scaled
 
     capacities = (1.0, *factors)
     known = [scaled(world, world.true, factor) for factor in capacities]
     rule = make_rule(world, harness, DUAL)
-    bases = [Entry(rule, params, harness.equity_params(params)) for params in known]
+    bases = [PlayedPolicy(rule, params, harness.equity_params(params)) for params in known]
     asked = [base for base in bases for _ in GAPS]
     found = settle_band(harness, asked, GAPS * len(bases), rounds, keys[0])
     groups = []

@@ -24,7 +24,7 @@ from parity311.errors import InputError, Parity311Error
 from parity311.estimation.params_file import read_params, write_params
 from parity311.estimation.world import make_world
 from parity311.storage.aside import write_text_aside
-from parity311.studies.quality.settings import SETTINGS, VARIANTS, Recipe, Setting
+from parity311.studies.quality.settings import SETTINGS, VARIANTS, QualitySetting, Recipe
 
 Tell = Callable[[str], None]
 Recipes = Mapping[str, Sequence[Recipe]]
@@ -40,7 +40,7 @@ SHIFTED_YEARS = (date(2018, 1, 1), date(2020, 1, 1), date(2021, 1, 1))
 """Of the shifted regime: from when records are kept, from when they are tested, and to when."""
 
 
-class Part(NamedTuple):
+class QualityJob(NamedTuple):
     """One piece of work."""
 
     setting: str
@@ -135,7 +135,7 @@ def prepared_seeds(folder: Path) -> list[int]:
 
 def missing_parts(
     folder: Path, settings: Sequence[str], recipes: Recipes | None = None
-) -> list[Part]:
+) -> list[QualityJob]:
     """Parts that were not measured yet; `recipes` take the place of a setting's own."""
     found = []
     seeds = prepared_seeds(folder)
@@ -145,13 +145,13 @@ def missing_parts(
             if setting.n_cities and city_seed not in seeds[: setting.n_cities]:
                 continue
             own = setting.recipes if recipes is None else recipes.get(setting.name, ())
-            found.append(Part(setting.name, city_seed))
-            found += [Part(setting.name, city_seed, recipe) for recipe in own]
+            found.append(QualityJob(setting.name, city_seed))
+            found += [QualityJob(setting.name, city_seed, recipe) for recipe in own]
             if setting.searches_in_truth:
                 others = [recipe for recipe in own if not recipe.is_published]
-                found += [Part(setting.name, city_seed, recipe, True) for recipe in others]
+                found += [QualityJob(setting.name, city_seed, recipe, True) for recipe in others]
     found += [
-        Part(name, city_seed, None, True)
+        QualityJob(name, city_seed, None, True)
         for city_seed in seeds
         for name in settings
         if SETTINGS[name].swaps_params
@@ -163,7 +163,7 @@ def missing_parts(
     ]
 
 
-def _is_prepared(folder: Path, setting: Setting, part: Part) -> bool:
+def _is_prepared(folder: Path, setting: QualitySetting, part: QualityJob) -> bool:
     path = params_path(folder, setting.domain, setting.regime, part.city_seed, "true")
     return path.exists()
 
@@ -186,7 +186,7 @@ def _tuple(value: Any) -> Any:
 
 def run_parts(
     folder: Path,
-    parts: Sequence[Part],
+    parts: Sequence[QualityJob],
     n_agents: int,
     *,
     n_workers: int = 1,
@@ -221,7 +221,7 @@ def run_parts(
     return left
 
 
-def run_part(folder: str, part: Part, n_agents: int) -> str:
+def run_part(folder: str, part: QualityJob, n_agents: int) -> str:
     """Measure one part and write it; a line that says so."""
     from parity311.studies.quality.measure import measure_recipe, measure_rules, measure_swaps
 
@@ -247,7 +247,7 @@ def run_part(folder: str, part: Part, n_agents: int) -> str:
     return f"{part.setting}, city {part.city_seed}, {part.name}: {seconds:.0f} s"
 
 
-def open_ground(folder: Path, setting: Setting, city_seed: int) -> Any:
+def open_ground(folder: Path, setting: QualitySetting, city_seed: int) -> Any:
     """A setting in one prepared city."""
     from parity311.mdp.harness import Harness
     from parity311.studies.quality.measure import Ground
