@@ -174,7 +174,7 @@ class Dynamics:
     """(records, params, date_from, date_to) -> `SeenComplaints`: what is decided about, on record;
     explanations of one complaint need it"""
     cases: Callable[..., Any] | None = None
-    """(params) -> `parity311.engines.heuristics.CaseTable` where steps are independent of each other"""
+    """(params) -> `engines.heuristics.CaseTable` where steps are independent of each other"""
     candidates: Callable[..., Any] | None = None
     """(params, harness) -> policies among which a search looks for the best known, elsewhere"""
 
