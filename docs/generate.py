@@ -25,6 +25,7 @@ from docs.frontier_figures import frontier_block, sensitivity_block
 from docs.off_policy_figures import off_policy_block
 from docs.other_seeds import seeds_block
 from docs.parity_figures import parity_block
+from docs.python_reference import python_block
 from docs.quality_figures import quality_block
 from docs.reproduction import programme_block, reproduction_block
 from docs.seeds import seeds_table
@@ -35,6 +36,7 @@ FILES = (
     "README.md",
     "docs/reference/command-line.md",
     "docs/reference/domains.md",
+    "docs/reference/python.md",
     "docs/explanation/equity-term.md",
     "docs/explanation/frontier.md",
     "docs/explanation/price-of-parity.md",
@@ -155,6 +157,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "run-output": run_output_block,
     "commands": command_reference,
     "domains": domain_cards,
+    "python": python_block,
     "other-seeds": seeds_block,
     "seeds": seeds_table,
     "equity-term": equity_block,

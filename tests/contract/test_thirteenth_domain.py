@@ -55,7 +55,7 @@ import parity311
 from parity311.domains import all_domains, get_domain
 from parity311.mdp.check import check_domain
 domain = get_domain("graffiti")
-environment = gymnasium.make("parity311/Graffiti-v0")
+environment = gymnasium.make("parity311/graffiti-v1")
 environment.reset(seed=0)
 environment.step(1)
 from parity311.cli.printing import domain_cards

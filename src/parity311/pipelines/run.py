@@ -66,7 +66,13 @@ ESTIMATORS = ("exposure_rate", "as_published", "raw")
 
 @dataclass(frozen=True)
 class WholeWayConfig:
-    """What the whole way depends on."""
+    """What the whole way depends on.
+
+    Examples
+    --------
+    >>> parity311.WholeWayConfig(domains=("boiler",)).preset
+    'small'
+    """
 
     preset: str = "small"
     """City to build"""
