@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -47,6 +48,7 @@ def make_setting(
     equity_mode: str = "dual",
     max_steps: int = 0,
     estimator: str = ESTIMATOR,
+    renamed: tuple[str, str] | None = None,
 ) -> EnvironmentSetting:
     """Look the domain up and check what was given before anything is compiled.
 
@@ -63,7 +65,17 @@ def make_setting(
         weight on equity does the policy see its coverage feature.
     estimator
         How complaints become incidents, where params are estimated from records.
+    renamed
+        Former and present id, where an environment was asked for by the former one.
     """
+    if renamed is not None:
+        # For whoever wrote the id, wherever it is made: a DeprecationWarning would not be shown.
+        warnings.warn(
+            f"{renamed[0]} was given; the environment is now {renamed[1]}, numbered as its domain. "
+            "The former id goes with 0.2: write the present one.",
+            FutureWarning,
+            stacklevel=3,
+        )
     chosen = get_domain(domain)
     play = chosen.play
     if params is None:

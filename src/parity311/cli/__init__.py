@@ -15,7 +15,6 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from parity311 import __version__
 from parity311.agents import list_agents
 from parity311.cli.audit import audit_command
 from parity311.cli.bench import bench_app
@@ -29,6 +28,7 @@ from parity311.cli.studies import parity_command, reproduce_command
 from parity311.cli.training import sweep_command, train_command
 from parity311.errors import Parity311Error
 from parity311.storage.disk import disk_error
+from parity311.version import __version__
 
 app = typer.Typer(
     name="parity311",

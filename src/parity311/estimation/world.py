@@ -54,6 +54,15 @@ class World:
     """One domain in one place. Params are made when they are first asked for.
 
     Whoever only trains asks for `estimated`, and the truth is never read.
+
+    Examples
+    --------
+    >>> world.domain.slug, str(world.test_from)
+    ('boiler', '2025-01-01')
+    >>> world.correction.calibration.estimator
+    'filings'
+    >>> type(world.estimated) is type(world.scored) is boiler.play.params_type
+    True
     """
 
     domain: Domain
@@ -137,6 +146,12 @@ def make_world(
         for the usual one.
     tell
         Called with how many estimators are done, and of how many.
+
+    Examples
+    --------
+    >>> world = parity311.make_world(boiler, records)
+    >>> str(world.date_from), str(world.date_to)
+    ('2023-01-01', '2025-01-01')
     """
     from parity311.estimation.correction import correct
 

@@ -185,6 +185,12 @@ class Domain:
 
     Two domains are equal only if they are the same object, so that a domain can be a static
     argument of a compiled function.
+
+    Examples
+    --------
+    >>> [action.name for action in boiler.actions], boiler.preference
+    (['defer', 'inspect'], (0.5, 0.5, 0.0, 0.0))
+    >>> params = boiler.play.example()  # a small process made by hand, for a first try
     """
 
     slug: str

@@ -42,7 +42,13 @@ FRONTIER_FILE = "frontier.json"
 
 @dataclass(frozen=True)
 class FrontierConfig:
-    """What a frontier depends on."""
+    """What a frontier depends on.
+
+    Examples
+    --------
+    >>> parity311.FrontierConfig("boiler", "cities/small-7-measured-calibrated").agent
+    'conditioned'
+    """
 
     domain: str
     city: str

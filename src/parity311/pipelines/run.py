@@ -50,7 +50,13 @@ SCENARIOS = (("strong", "scarce"), ("measured", "calibrated"))
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What the whole way depends on."""
+    """What the whole way depends on.
+
+    Examples
+    --------
+    >>> parity311.RunConfig(domains=("boiler",)).preset
+    'small'
+    """
 
     preset: str = "small"
     """City to build"""

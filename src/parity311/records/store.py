@@ -20,7 +20,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 
-from parity311 import __version__
 from parity311.errors import RecordsError, unknown_name
 from parity311.records.schema import FORMAT_VERSION, TABLES
 from parity311.records.sql import Connection, Value, add_view, connect, literal, lock
@@ -32,6 +31,7 @@ from parity311.storage.folders import (
     writing_folder,
 )
 from parity311.storage.hashes import describe_file, is_of_size, is_seal_broken, is_unchanged, seal
+from parity311.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -225,7 +225,14 @@ def _cure(folder: Path, manifest: dict[str, Any]) -> str:
 
 
 def open_records(folder: str | Path) -> Records:
-    """Open a records folder, synthetic or imported, after checking that it is whole."""
+    """Open a records folder, synthetic or imported, after checking that it is whole.
+
+    Examples
+    --------
+    >>> records = parity311.open_records("cities/small-7-measured-calibrated")
+    >>> records.domains
+    ('boiler',)
+    """
     absent = [name for name in READERS if find_spec(name) is None]
     if absent:
         raise RecordsError(
@@ -238,7 +245,16 @@ def open_records(folder: str | Path) -> Records:
 
 @dataclass(frozen=True)
 class Records:
-    """The canonical tables of one folder. It has no way to the truth of a synthetic city."""
+    """The canonical tables of one folder. It has no way to the truth of a synthetic city.
+
+    Examples
+    --------
+    >>> records.table("tracts").num_rows
+    200
+    >>> query = "SELECT count(*) AS n FROM complaints WHERE domain = $domain"
+    >>> records.sql(query, domain="boiler")["n"][0].as_py() > 1000
+    True
+    """
 
     folder: Path
     manifest: dict[str, Any]

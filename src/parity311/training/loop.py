@@ -52,7 +52,14 @@ class Carry(NamedTuple):
 
 @dataclass(frozen=True)
 class Trained:
-    """Trained agents, one per preference and seed."""
+    """Trained agents, one per preference and seed.
+
+    Examples
+    --------
+    >>> decide = trained.policy(0)
+    >>> int(decide(jax.random.key(2), observation)) in range(harness.n_actions)
+    True
+    """
 
     agent: Agent
     harness: Harness
