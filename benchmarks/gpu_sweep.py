@@ -16,23 +16,21 @@ import platform
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
+
+import jax
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
-from parity311.training.bare import allow_absent
-
-ABSENT = allow_absent()
-
-import jax  # noqa: E402
-import numpy as np  # noqa: E402
-
-from parity311.agents.dqn import DQNConfig, make_dqn  # noqa: E402
-from parity311.domains.boiler import DOMAIN  # noqa: E402
-from parity311.mdp.harness import Harness  # noqa: E402
-from parity311.training.checkpoint import Checkpoints  # noqa: E402
-from parity311.training.frontier import boiler_settings  # noqa: E402
-from parity311.training.loop import train_agents  # noqa: E402
+from parity311.agents.dqn import DQNConfig, make_dqn
+from parity311.domains.boiler import DOMAIN
+from parity311.mdp.harness import Harness
+from parity311.records.store import READERS
+from parity311.training.checkpoint import Checkpoints
+from parity311.training.frontier import boiler_settings
+from parity311.training.loop import train_agents
 
 
 def describe_machine() -> dict[str, str]:
@@ -95,7 +93,7 @@ def main() -> None:
         "steps": last,
         "hidden": given.hidden,
         "dtype": given.dtype,
-        "absent_packages": ABSENT,
+        "absent_packages": [name for name in READERS if find_spec(name) is None],
         "seconds_with_compilation": end - began,
         "seconds_to_first_block": start - began,
         "agent_steps_per_s": trained.n_agents * (last - first) / max(end - start, 1e-9),

@@ -20,12 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 os.environ.setdefault("NPROC", "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-from parity311.training.bare import allow_absent
-
-allow_absent()
-
-from parity311.studies.quality.jobs import missing_parts, read_recipes, run_parts  # noqa: E402
-from parity311.studies.quality.settings import SETTINGS  # noqa: E402
+from parity311.studies.quality.jobs import missing_parts, read_recipes, run_parts
+from parity311.studies.quality.settings import SETTINGS
 
 
 def main() -> None:

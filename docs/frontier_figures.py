@@ -22,8 +22,8 @@ from parity311.evaluation.frontier import play_frontier
 from parity311.evaluation.frontier_records import PriceFloor, price_of_rule, summarise_frontier
 from parity311.evaluation.frontier_sensitivity import NOTHING, measure_sensitivity
 from parity311.mdp.harness import Harness
-from parity311.pipelines.frontier import read_processes
-from parity311.pipelines.run import WholeWayConfig, ensure_city
+from parity311.pipelines.frontier import read_world
+from parity311.pipelines.run import RunConfig, ensure_city
 from parity311.training import train
 from parity311.training.frontier import spread_preferences
 from parity311.training.intervals import mean_interval
@@ -40,16 +40,14 @@ N_STEPS = 10_000
 def measure_city(slug: str, city_seed: int, cities: Path) -> dict[str, Any]:
     """The frontier of one domain in one city, and today's rule beside it."""
     domain = get_domain(slug)
-    config = WholeWayConfig(seed=city_seed)
+    config = RunConfig(seed=city_seed)
     records = ensure_city(config, "strong", "scarce", cities, lambda *_: None)
-    processes = read_processes(domain, records)
+    world = read_world(domain, records)
     harness = Harness(domain)
     menu = spread_preferences(domain.preference, N_PREFERENCES)
-    trained = train(domain, processes.estimated, "conditioned", menu, range(N_AGENT_SEEDS), N_STEPS)
-    frontier = play_frontier(
-        harness, processes.estimated, processes.true, menu, trained, seed=city_seed
-    )
-    flow = later_flow(harness, processes.estimated, processes.true)
+    trained = train(domain, world.estimated, "conditioned", menu, range(N_AGENT_SEEDS), N_STEPS)
+    frontier = play_frontier(harness, world.estimated, world.scored, menu, trained, seed=city_seed)
+    flow = later_flow(harness, world.estimated, world.scored)
     found = summarise_frontier(frontier, PriceFloor(harness, flow))
     today = found["rules"][frontier.today]
     without = [p for p in found["points"] if p["preference"]["equity"] == 0]
@@ -89,12 +87,10 @@ def keep(found: dict[str, Any], kind: str) -> None:
 def measure_assumptions(slug: str, city_seed: int, cities: Path) -> dict[str, Any]:
     """Which assumption moves the frontier of one city most."""
     domain = get_domain(slug)
-    records = ensure_city(
-        WholeWayConfig(seed=city_seed), "strong", "scarce", cities, lambda *_: None
-    )
-    processes = read_processes(domain, records)
+    records = ensure_city(RunConfig(seed=city_seed), "strong", "scarce", cities, lambda *_: None)
+    world = read_world(domain, records)
     rows = measure_sensitivity(
-        Harness(domain), processes.estimated, processes.true, processes.by_estimator,
+        Harness(domain), world.estimated, world.scored, world.others,
         n_seeds=N_AGENT_SEEDS, steps=N_STEPS, seed=city_seed,
     )  # fmt: skip
     return {"domain": slug, "city_seed": city_seed, "rows": rows}

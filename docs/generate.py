@@ -27,6 +27,7 @@ from docs.frontier_figures import frontier_block, sensitivity_block
 from docs.off_policy_figures import off_policy_block
 from docs.other_seeds import seeds_block
 from docs.parity_figures import parity_block
+from docs.python_reference import python_block
 from docs.quality_figures import quality_block
 from docs.reproduction import programme_block, reproduction_block
 from docs.seeds import seeds_table
@@ -41,6 +42,7 @@ FILES = (
     "docs/reference/agents.md",
     "docs/how-to/add-a-domain.md",
     "docs/how-to/add-an-agent.md",
+    "docs/reference/python.md",
     "docs/explanation/equity-term.md",
     "docs/explanation/frontier.md",
     "docs/explanation/price-of-parity.md",
@@ -181,6 +183,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "agents": agent_table,
     "skeleton-agent": lambda: skeleton("agent.py"),
     "skeleton-domain": lambda: skeleton("domain.py"),
+    "python": python_block,
     "other-seeds": seeds_block,
     "seeds": seeds_table,
     "equity-term": equity_block,

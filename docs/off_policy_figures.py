@@ -62,7 +62,7 @@ def backtest_city(city: Path, seed: int) -> list[dict[str, Any]]:
     """Rules of every backtested domain on a city's records, with the truth beside them."""
     from parity311.evaluation.off_policy.backtest import prepare_backtest, run_backtest
     from parity311.evaluation.off_policy.estimate import Options
-    from parity311.evaluation.off_policy.records_truth import true_value_on_records
+    from parity311.evaluation.off_policy.records_truth import true_recorded_value
 
     rows = []
     for slug in BACKTESTED:
@@ -71,7 +71,7 @@ def backtest_city(city: Path, seed: int) -> list[dict[str, Any]]:
         preference = np.asarray(test.harness.domain.preference)
         found = run_backtest(test, Options(propensities="logistic", estimators=ESTIMATED_BY))
         for one, told in zip(test.candidates, found["policies"], strict=True):
-            truth = true_value_on_records(city, slug, test.agency, one.target, preference)
+            truth = true_recorded_value(city, slug, test.agency, one.target, preference)
             about = {
                 "seed": seed,
                 "domain": slug,

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import sys
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,11 @@ import jax
 import numpy as np
 
 from parity311.domains import get_domain
+from parity311.estimation.world import make_world
 from parity311.evaluation.compare import compare_policies
-from parity311.pipelines.run import SCENARIOS, WholeWayConfig, ensure_city
+from parity311.pipelines.run import SCENARIOS, RunConfig, ensure_city
 from parity311.records.store import Records
 from parity311.report.run_page import policy_title
-from parity311.reporting.calibration import calibrate
 from parity311.training import train, with_equity
 from parity311.training.intervals import mean_interval
 
@@ -38,22 +37,19 @@ FIGURES = ("reward", "recall", "precision", "coverage_gap", "share_of_way", "pri
 SHOWN = ("balanced", "dual_threshold", "dqn", "dqn_equity_0.50")
 
 
-def score_domain(slug: str, records: Records, config: WholeWayConfig) -> list[dict[str, Any]]:
+def score_domain(slug: str, records: Records, config: RunConfig) -> list[dict[str, Any]]:
     """Estimate, train and compare one domain on the last year of a city."""
     domain = get_domain(slug)
-    date_from, date_to = records.window
-    test_from = date(date_to.year - 1, date_to.month, date_to.day)
-    calibration = calibrate(records, slug, date_from=date_from, date_to=test_from)
-    estimated = domain.estimate(records, calibration, test_from)
+    world = make_world(domain, records)
     plain = domain.preference
     seeds = [config.seed + number for number in range(config.n_agent_seeds)]
     preferences = [plain, with_equity(plain, config.equity_weight)]
-    trained = train(domain, estimated, "dqn", preferences, seeds, config.n_steps)
+    trained = train(domain, world.estimated, "dqn", preferences, seeds, config.n_steps)
     n_episodes = config.n_episodes if domain.play.cases is None else config.n_independent_episodes
     found = compare_policies(
         trained.harness,
-        estimated,
-        domain.truth(records.folder, test_from),
+        world.estimated,
+        world.true,
         [trained],
         n_episodes=n_episodes,
         key=jax.random.key(config.seed),
@@ -69,7 +65,7 @@ def score_seeds(cities: Path, kept: Path = KEPT) -> None:
     about = {"versions": versions, "training": TRAINING}
     rows = stored["rows"] if about.items() <= stored.items() else []
     for seed in SEEDS:
-        config = WholeWayConfig(seed=seed)
+        config = RunConfig(seed=seed)
         for participation, capacity in SCENARIOS:
             records = ensure_city(config, participation, capacity, cities, lambda *_: None)
             for slug in DOMAINS:

@@ -23,9 +23,9 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 """Folders outside the package whose imports count as use by tests or docs."""
 
 LIMITS = {
-    "lines": 68_400,
-    "single importers": 90,
-    "class names used twice": 22,
+    "lines": 69_100,
+    "single importers": 89,
+    "class names used twice": 0,
     "public names nobody imports": 23,
     "cycles": 0,
 }
@@ -259,10 +259,14 @@ def draw_plan(root: Path = ROOT) -> str:
     """
     layers = tomllib.loads((root / "pyproject.toml").read_text())
     contract = layers["tool"]["importlinter"]["contracts"][0]
-    size = {package: (n_files, n) for package, n_files, n in sizes(read_modules(root))}
+    size = {
+        package: (n_files, n) for package, n_files, n in sizes(read_modules(root)) if n_files > 1
+    }
     rows = ["| package | holds | files | thousand lines |", "|---|---|---:|---:|"]
     for layer in reversed(contract["layers"]):
         package = layer.split(".")[1]
+        if package not in size:
+            continue
         text = (root / "src" / PACKAGE / package / "__init__.py").read_text()
         says = (ast.get_docstring(ast.parse(text)) or "").splitlines()[0].rstrip(".")
         n_files, n_lines = size[package]

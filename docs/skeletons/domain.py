@@ -36,15 +36,15 @@ from parity311.engines.stream.process import (
     OUTCOME_NAMES,
     PUT_OFF,
     ROUND,
-    Shape,
-    State,
     StreamParams,
+    StreamShape,
+    StreamState,
     action_table,
     describe_scene,
 )
-from parity311.engines.stream.rules import Layout, Reading, stream_rules
+from parity311.engines.stream.rules import Reading, StreamLayout, stream_rules
 from parity311.estimation.stream import example_params, true_params
-from parity311.estimation.stream_book import HISTORY_DAYS, Office
+from parity311.estimation.stream_book import HISTORY_DAYS, StreamOffice
 from parity311.estimation.stream_dynamics import stream_dynamics
 from parity311.mdp.contract import Action, Domain, Protocol
 from parity311.records.sql import literal
@@ -86,8 +86,8 @@ PROCESS = ComplaintProcess(
     sources=DOB_SOURCES | {"volume": "assumed", "service.leads": "assumed"},
 )
 
-SHAPE = Shape(n_places=1, n_histories=2)
-OFFICE = Office(
+SHAPE = StreamShape(n_places=1, n_histories=2)
+OFFICE = StreamOffice(
     slug="graffiti",
     shape=SHAPE,
     place_sql="0",
@@ -102,7 +102,7 @@ OFFICE = Office(
     lifetime_days=PROCESS.hazard.lifetime_days,
 )
 NAMES = ("complaint_level", "recurrence", "season", "backlog", "crew_free", "open_here")
-LAYOUT = Layout(
+LAYOUT = StreamLayout(
     shape=SHAPE,
     readings=(Reading({}), Reading({"complaint_level": 3.0}), Reading({"recurrence": 1.0})),
     strong_shares=lambda crew: (),
@@ -110,7 +110,7 @@ LAYOUT = Layout(
 )
 
 
-def observe(params: StreamParams, state: State) -> jax.Array:
+def observe(params: StreamParams, state: StreamState) -> jax.Array:
     """The complaint, the season and the queue."""
     del params
     seen = describe_scene(SHAPE, state)

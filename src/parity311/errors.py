@@ -20,15 +20,38 @@ from difflib import get_close_matches
 
 
 class Parity311Error(Exception):
-    """An error with a message for the person who caused it."""
+    """An error with a message for the person who caused it.
+
+    Examples
+    --------
+    >>> try:
+    ...     parity311.get_domain("boilr")
+    ... except parity311.Parity311Error as error:
+    ...     print(str(error)[-22:])
+    Did you mean 'boiler'?
+    """
 
 
 class InputError(Parity311Error):
-    """An argument outside what is allowed."""
+    """An argument outside what is allowed.
+
+    Examples
+    --------
+    >>> parity311.AuditSpec(tau=2.0)
+    Traceback (most recent call last):
+    parity311.errors.InputError: tau is 2.0; it must lie between 0 and 1. Change it.
+    """
 
 
 class RecordsError(Parity311Error):
-    """A records folder, table or row that cannot be read, or is invalid."""
+    """A records folder, table or row that cannot be read, or is invalid.
+
+    Examples
+    --------
+    >>> parity311.open_records("cities/nowhere")
+    Traceback (most recent call last):
+    parity311.errors.RecordsError: There is no folder cities/nowhere; name one that ...
+    """
 
 
 class FetchError(Parity311Error):
@@ -36,19 +59,49 @@ class FetchError(Parity311Error):
 
 
 class RunError(Parity311Error):
-    """A run folder that cannot be written, opened or rendered."""
+    """A run folder that cannot be written, opened or rendered.
+
+    Examples
+    --------
+    >>> parity311.open_run("latest", "nowhere")
+    Traceback (most recent call last):
+    parity311.errors.RunError: No run 'latest': nowhere holds no complete run; make one first.
+    """
 
 
 class BusyError(Parity311Error):
-    """An output that another process is writing."""
+    """An output that another process is writing.
+
+    Examples
+    --------
+    >>> from parity311.storage.locks import one_writer
+    >>> with one_writer(records.folder):  # as another process would
+    ...     parity311.build_city(records.folder, overwrite=True)
+    Traceback (most recent call last):
+    parity311.errors.BusyError: Another process is writing cities/...; wait until ...
+    """
 
 
 class EstimationError(Parity311Error):
-    """Too little, or contradictory, data for an estimate."""
+    """Too little, or contradictory, data for an estimate.
+
+    Examples
+    --------
+    >>> parity311.calibrate(parity311.open_records("records/nyc"), "heat")
+    Traceback (most recent call last):
+    parity311.errors.EstimationError: None of 20 incidents was reported a second time, ...
+    """
 
 
 class TrainingError(Parity311Error):
-    """Training cannot start or cannot go on."""
+    """Training cannot start or cannot go on.
+
+    Examples
+    --------
+    >>> parity311.train(boiler, params, "dqn", [(1.0, 1.0, 0.0, 0.0)], [0], 8)
+    Traceback (most recent call last):
+    parity311.errors.TrainingError: Preferences [[1.0, 1.0, 0.0, 0.0]] must be ...
+    """
 
 
 def unknown_name(kind: str, given: str, allowed: Iterable[str]) -> InputError:

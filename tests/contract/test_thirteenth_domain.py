@@ -39,7 +39,7 @@ import parity311
 from parity311.domains import all_domains, get_domain
 from parity311.mdp.check import check_domain
 domain = get_domain("graffiti")
-environment = gymnasium.make("parity311/Graffiti-v0")
+environment = gymnasium.make("parity311/graffiti-v1")
 environment.reset(seed=0)
 environment.step(1)
 from parity311.cli.printing import domain_cards
@@ -78,10 +78,10 @@ city = build_city(
     [get_domain("graffiti").process], "small", 3, participation=participation, capacity=capacity,
     out=root / f"small-3-{participation}-{capacity}", workers=1,
 )
-config = whole_way.WholeWayConfig(
+config = whole_way.RunConfig(
     seed=3, domains=("graffiti",), agent="sarsa", n_steps=500, n_agent_seeds=1, n_episodes=8
 )
-told = whole_way.run_whole_way(config, runs=root / "runs", cities=root, progress=lambda *told: None)
+told = whole_way.run_pipeline(config, runs=root / "runs", cities=root, progress=lambda *told: None)
 policies = told["comparisons"][0]["policies"]
 found = {
     "n_complaints": open_records(city).table("complaints", "graffiti").num_rows,

@@ -13,6 +13,9 @@ SCORERS = ("reporting/duplicates.py",)
 """Parts of `reporting/validation.py`, which alone may import them."""
 ALLOWED = ("records/truth.py", "city/", "evaluation/", "reporting/validation.py", *SCORERS)
 """Where the truth may be imported freely: it makes it, or scores against it."""
+LEARNERS = ("agents/", "training/")
+SCORED_IN = {"true", "truth", "scored"}
+"""Parts of a `World` that nobody asks for who learns."""
 
 
 def truth_imports(source: str) -> list[str]:
@@ -40,6 +43,9 @@ def offences(path: str, source: str) -> list[str]:
     if path.startswith(ALLOWED):
         return []
     owners = truth_imports(source)
+    if path.startswith(LEARNERS):
+        nodes = ast.walk(ast.parse(source))
+        owners += [n.attr for n in nodes if isinstance(n, ast.Attribute) and n.attr in SCORED_IN]
     if path.startswith("domains/"):
         return [owner for owner in owners if not owner.startswith("truth")]
     return owners
@@ -56,6 +62,8 @@ def test_the_truth_is_imported_only_where_it_is_made_or_scored(path: Path) -> No
         ("training/loop.py", "from parity311.records.truth import open_truth"),
         ("agents/dqn.py", "import parity311.records.truth as t"),
         ("domains/crane.py", "from parity311.records import truth\n"),
+        ("training/train_run.py", "params = make_world(domain, records).scored"),
+        ("training/sweep.py", "domain.truth(city, day)"),
         (
             "domains/heat/params.py",
             "def estimate():\n    from parity311.records.truth import open_truth",

@@ -19,12 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import typer
+from tests.docs.test_python import blocks
 from tests.unit.cli.bad_input import Try, call
 from tests.unit.explain.stored_run import make_run
 
 from parity311.city.build import build_city
 from parity311.cli import app
 from parity311.domains import all_domains, get_domain
+from parity311.environments import environment_id, former_id
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -38,6 +40,7 @@ CITY = "cities/small-7-measured-calibrated"
 DOMAINS = ("boiler", "complaint_triage", "drainage", "ert", "heat")
 """Domains of the city that the pages' commands ask for."""
 FILES = re.compile(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", re.DOTALL)
+NAMES = (environment_id, former_id)
 COMMANDS = ("parity311", "make", "python", "pip", "source", "export")
 
 
@@ -234,8 +237,7 @@ def test_python_of_the_pages_runs(
 ) -> None:
     """The environments' page, whose last line scores under the truth, and the log of a backtest."""
     monkeypatch.chdir(workplace)
-    page = (ROOT / "docs/how-to" / name).read_text()
-    code = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
+    code = blocks((ROOT / "docs/how-to" / name).read_text())
     exec(code, {"__name__": "__main__"})
     assert (workplace / "log.parquet").is_file() == ("write_parquet" in code)
 
@@ -269,6 +271,7 @@ def test_all_fields_of_an_agency_are_documented() -> None:
 
 def test_environments_are_named_for_domains_that_exist() -> None:
     page = (ROOT / "docs/how-to/use-the-environments.md").read_text()
-    names = set(re.findall(r"parity311/(?:mo-)?(\w+)-v0", page))
-    titles = {"".join(part.capitalize() for part in slug.split("_")) for slug in all_domains()}
-    assert names <= titles
+    names = set(re.findall(r"parity311/[\w-]+-v\d+", page))
+    known = {name(slug, v) for slug in all_domains() for v in (0, 1) for name in NAMES}
+    assert names <= known
+    assert {"parity311/heat-v2", "parity311/Heat-v0"} <= names

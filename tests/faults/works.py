@@ -181,7 +181,16 @@ WORKS = {
         ),
         Work(
             "shared city",
-            lambda base, folder: open_or_build(folder / OUT, lambda: _build(folder)),
+            lambda base, folder: open_or_build(
+                folder / OUT,
+                [get_domain("snad").process],
+                preset="small",
+                seed=3,
+                participation="measured",
+                capacity="calibrated",
+                date_from=date(2025, 1, 1),
+                date_to=date(2025, 3, 1),
+            ),
             _records_digest,
             is_once=False,
         ),

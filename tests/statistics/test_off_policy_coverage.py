@@ -8,9 +8,9 @@ from tests.unit.evaluation.toy_logs import TARGET, target_chances, true_value, w
 
 from parity311.evaluation.off_policy.estimate import (
     ESTIMATORS,
-    Estimate,
     Evaluation,
     Options,
+    ValueEstimate,
     evaluate_policy,
 )
 from parity311.evaluation.off_policy.intervals import Intervals
@@ -58,7 +58,7 @@ def test_intervals_half_as_wide_are_rejected(evaluation: Evaluation) -> None:
     for name, one in evaluation.estimates.items():
         value, lower, upper, error = one.intervals
         half = Intervals(value, (value + lower) / 2, (value + upper) / 2, error)
-        narrow[name] = Estimate(name, half, one.effective_size, one.is_refused)
+        narrow[name] = ValueEstimate(name, half, one.effective_size, one.is_refused)
     twin = Evaluation(narrow, evaluation.support, evaluation.options, evaluation.propensity)
     assert judge(_record(twin)).startswith("coverage outside the range")
 

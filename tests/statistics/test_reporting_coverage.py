@@ -9,7 +9,7 @@ from parity311.errors import EstimationError
 from parity311.reporting import validation
 from parity311.reporting.simulation import make_areas
 from parity311.reporting.validation import (
-    Case,
+    KnownReports,
     Refusal,
     Score,
     Trial,
@@ -84,7 +84,7 @@ def test_an_estimator_that_gives_no_estimate_is_named_and_misses_its_bar(
 
 def test_inspections_are_drawn_at_random_from_the_truth() -> None:
     areas = make_areas(N_AREAS, np.random.default_rng(0))
-    case: Case = case_from_scenario("sparse", areas, 0)
+    case: KnownReports = case_from_scenario("sparse", areas, 0)
     sample = case.inspect(0.05, seed=1)
     assert len(sample.area) == 30
     np.testing.assert_array_equal(sample.n_found, case.true_totals[sample.area])

@@ -7,18 +7,18 @@ import pytest
 
 from parity311.reporting.estimate import estimate
 from parity311.reporting.lifetimes import exponential
-from parity311.reporting.simulation import Scenario, Simulated, make_areas, simulate
+from parity311.reporting.simulation import ReportingScenario, SimulatedReports, make_areas, simulate
 
-UNEQUAL = Scenario(income_slope=0.4, n_windows=6)
+UNEQUAL = ReportingScenario(income_slope=0.4, n_windows=6)
 """People in richer areas report faster; incidents are the same everywhere."""
 
 
 @pytest.fixture(scope="module")
-def simulated() -> Simulated:
+def simulated() -> SimulatedReports:
     return simulate(UNEQUAL, make_areas(250, np.random.default_rng(0)), seed=1)
 
 
-def ratio_of_poorest_to_richest(simulated: Simulated, incidents: np.ndarray) -> float:
+def ratio_of_poorest_to_richest(simulated: SimulatedReports, incidents: np.ndarray) -> float:
     """Estimated over true incidents of the first quintile, over the same of the fifth."""
     quintile = simulated.areas.income_quintile
     ratios = [
@@ -28,21 +28,23 @@ def ratio_of_poorest_to_richest(simulated: Simulated, incidents: np.ndarray) -> 
     return float(ratios[0] / ratios[1])
 
 
-def recover(simulated: Simulated, estimator: str) -> np.ndarray:
+def recover(simulated: SimulatedReports, estimator: str) -> np.ndarray:
     lifetime = exponential(UNEQUAL.mean_lifetime_days, origin="known")
     found = estimate(simulated.table, simulated.areas, estimator=estimator, lifetime=lifetime)
     return np.nansum(found.incidents, axis=1)
 
 
 def test_exposure_rate_recovers_incidents_where_people_report_unequally(
-    simulated: Simulated,
+    simulated: SimulatedReports,
 ) -> None:
     incidents = recover(simulated, "exposure_rate")
     assert incidents.sum() == pytest.approx(simulated.true_incidents.sum(), rel=0.08)
     assert ratio_of_poorest_to_richest(simulated, incidents) == pytest.approx(1.0, abs=0.1)
 
 
-def test_the_published_estimator_is_further_off_than_raw_counts(simulated: Simulated) -> None:
+def test_the_published_estimator_is_further_off_than_raw_counts(
+    simulated: SimulatedReports,
+) -> None:
     """Its propensity falls as reporting rises, so it moves need to where people report most."""
     raw = ratio_of_poorest_to_richest(simulated, recover(simulated, "raw"))
     published = ratio_of_poorest_to_richest(simulated, recover(simulated, "as_published"))

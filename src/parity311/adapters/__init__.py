@@ -3,5 +3,5 @@
 `import parity311` makes the environments' names known (`parity311.environments`):
 
     import gymnasium, parity311
-    gymnasium.make("parity311/Boiler-v0")
+    gymnasium.make("parity311/boiler-v2")
 """

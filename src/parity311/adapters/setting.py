@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -14,10 +15,10 @@ import numpy as np
 
 from parity311.domains import get_domain
 from parity311.errors import InputError, unknown_name
+from parity311.estimation.world import ESTIMATOR, params_for
 from parity311.mdp.contract import EQUITY, N_REWARDS, REWARD_NAMES
 from parity311.mdp.equity import EquityParams
 from parity311.mdp.harness import Advance, Harness, Step
-from parity311.training.train_run import params_for
 
 REWARDS = ("published", "saved")
 """What an environment can pay: the reward that tables report, or what the action saved, which is
@@ -25,7 +26,7 @@ the same objective less what no action can change, and easier to learn from."""
 
 
 @dataclass(frozen=True)
-class Setting:
+class EnvironmentSetting:
     """A harness with its params, ready to be stepped."""
 
     harness: Harness
@@ -46,8 +47,9 @@ def make_setting(
     action_set: str = "published",
     equity_mode: str = "dual",
     max_steps: int = 0,
-    estimator: str = "exposure_rate",
-) -> Setting:
+    estimator: str = ESTIMATOR,
+    renamed: tuple[str, str] | None = None,
+) -> EnvironmentSetting:
     """Look the domain up and check what was given before anything is compiled.
 
     Parameters
@@ -63,7 +65,17 @@ def make_setting(
         weight on equity does the policy see its coverage feature.
     estimator
         How complaints become incidents, where params are estimated from records.
+    renamed
+        Former and present id, where an environment was asked for by the former one.
     """
+    if renamed is not None:
+        # For whoever wrote the id, wherever it is made: a DeprecationWarning would not be shown.
+        warnings.warn(
+            f"{renamed[0]} was given; the environment is now {renamed[1]}, numbered as its domain. "
+            "The former id goes with 0.2: write the present one.",
+            FutureWarning,
+            stacklevel=3,
+        )
     chosen = get_domain(domain)
     play = chosen.play
     if params is None:
@@ -84,7 +96,7 @@ def make_setting(
         max_steps=max_steps,
     )
     equity = harness.equity_params(params, is_visible=float(weights[EQUITY] > 0))
-    return Setting(harness, params, equity, weights)
+    return EnvironmentSetting(harness, params, equity, weights)
 
 
 def check_preference(preference: Sequence[float]) -> np.ndarray:

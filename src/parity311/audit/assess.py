@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from parity311.audit.cells import AuditInputs, Cells
+from parity311.audit.cells import AuditCells, AuditInputs
 from parity311.audit.compare import Comparison, compare_strata
 from parity311.audit.gap import INSUFFICIENT, TAU, Gap, Ratio
 from parity311.audit.joins import JoinCoverage, join_coverage
@@ -256,7 +256,7 @@ def find_disagreements(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def follow_months(cells: Cells, grouping: Grouping, spec: AuditSpec) -> GapSequence | None:
+def follow_months(cells: AuditCells, grouping: Grouping, spec: AuditSpec) -> GapSequence | None:
     """The anytime-valid sequence over months; None where groups are not places."""
     if grouping.of_tract is None or not len(cells.month):
         return None
@@ -303,7 +303,7 @@ def _trends(inputs: AuditInputs, grouping: Grouping, spec: AuditSpec) -> list[Tr
     ]
 
 
-def _regressions(cells: Cells, scores: np.ndarray, spec: AuditSpec) -> list[TrendTest]:
+def _regressions(cells: AuditCells, scores: np.ndarray, spec: AuditSpec) -> list[TrendTest]:
     """Logistic regressions on the score: alone, given severity and month, and its shape."""
     use = np.isfinite(scores[cells.tract]) & (cells.n_cases > 0)
     if not use.any():

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from parity311.audit.spec import ESTIMANDS
-from parity311.audit.strata import Places, places_from_tables
+from parity311.audit.strata import AuditPlaces, places_from_tables
 from parity311.audit.windows import Windows, read_windows
 from parity311.errors import EstimationError, InputError, RunError, unknown_name
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
@@ -27,7 +27,7 @@ LOST = -1
 
 
 @dataclass(frozen=True)
-class Cells:
+class AuditCells:
     """Counts in long form, arrays of length n_cells."""
 
     tract: np.ndarray
@@ -56,9 +56,9 @@ class Cells:
         """Number of months."""
         return int(self.month.max()) + 1 if len(self.month) else 0
 
-    def take(self, rows: np.ndarray) -> Cells:
+    def take(self, rows: np.ndarray) -> AuditCells:
         """The cells of these rows."""
-        return Cells(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+        return AuditCells(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class AuditInputs:
     domain: str
     policy: str
     """Whose decisions these are; `recorded` for what the records say happened."""
-    places: Places
-    cells: Cells
+    places: AuditPlaces
+    cells: AuditCells
     incident_draws: np.ndarray | None
     """(D, n_tracts) joint draws of estimated incidents over the same days; None without them."""
     date_from: date
@@ -138,7 +138,7 @@ def read_inputs(
     )
 
 
-def read_places(records: Records) -> Places:
+def read_places(records: Records) -> AuditPlaces:
     """Read the tracts of a records folder with their dwellings.
 
     Where the records know no dwellings of buildings at all (an import without a lot file), the
@@ -153,7 +153,7 @@ def read_places(records: Records) -> Places:
     return places_from_tables(tracts, dwellings)
 
 
-def cells_from_table(table: pa.Table, places: Places) -> Cells:
+def cells_from_table(table: pa.Table, places: AuditPlaces) -> AuditCells:
     """Turn a table of counts (from SQL, or `audit_cells` of a run) into arrays."""
     missing = [
         name
@@ -174,7 +174,7 @@ def cells_from_table(table: pa.Table, places: Places) -> Cells:
     def texts(name: str) -> np.ndarray:
         return np.asarray(table[name].to_pylist(), dtype=object)
 
-    return Cells(
+    return AuditCells(
         tract=np.array([index.get(name, LOST) for name in table["tract"].to_pylist()], np.int64),
         month=floats("month").astype(np.int64),
         severity=np.array([severity[code] for code in table["severity"].to_pylist()], np.int64),
@@ -184,7 +184,7 @@ def cells_from_table(table: pa.Table, places: Places) -> Cells:
     )
 
 
-def table_from_cells(cells: Cells, places: Places) -> pa.Table:
+def table_from_cells(cells: AuditCells, places: AuditPlaces) -> pa.Table:
     """The table `audit_cells` that a run stores."""
     geoid = np.array([*places.geoid, None], dtype=object)  # index LOST picks the last entry
     columns = {

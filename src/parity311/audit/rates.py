@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parity311.audit.cells import AuditInputs, Cells
+from parity311.audit.cells import AuditCells, AuditInputs
 from parity311.audit.resample import (
     RateDraws,
     combine_draws,
@@ -59,7 +59,7 @@ def make_resample(inputs: AuditInputs, n_draws: int, rng: np.random.Generator) -
     return Resample(weights, inputs.incident_draws[picked])
 
 
-def stratum_of_cells(cells: Cells, grouping: Grouping) -> np.ndarray:
+def stratum_of_cells(cells: AuditCells, grouping: Grouping) -> np.ndarray:
     """(n_cells,) index of each cell's stratum."""
     if grouping.of_tract is not None:
         return grouping.of_tract[cells.tract]
@@ -96,7 +96,7 @@ def rates_under(
 
 
 def _per_actionable(
-    cells: Cells,
+    cells: AuditCells,
     served: np.ndarray,
     group: np.ndarray,
     grouping: Grouping,

@@ -14,7 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
-from parity311.audit.cells import Cells
+from parity311.audit.cells import AuditCells
 from parity311.audit.rates import stratum_of_cells
 from parity311.audit.resample import sum_by
 from parity311.audit.strata import Grouping
@@ -52,7 +52,7 @@ class Scan:
 
 
 def scan_subgroups(
-    cells: Cells,
+    cells: AuditCells,
     groupings: Sequence[Grouping],
     *,
     n_tracts: int,
@@ -102,7 +102,7 @@ class _Candidates:
     expected: np.ndarray
 
 
-def _residuals(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
+def _residuals(cells: AuditCells) -> tuple[np.ndarray, np.ndarray]:
     """Served less expected given severity, and expected, of every cell."""
     served = np.bincount(cells.severity, weights=cells.n_served, minlength=len(SEVERITIES))
     cases = np.bincount(cells.severity, weights=cells.n_cases, minlength=len(SEVERITIES))
@@ -112,7 +112,7 @@ def _residuals(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _candidates(
-    cells: Cells,
+    cells: AuditCells,
     groupings: list[Grouping],
     index: list[np.ndarray],
     residual: np.ndarray,

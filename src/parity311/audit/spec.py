@@ -60,7 +60,14 @@ STRATA_SETS = {
 
 @dataclass(frozen=True)
 class AuditSpec:
-    """One audit, decided beforehand."""
+    """One audit, decided beforehand.
+
+    Examples
+    --------
+    >>> spec = parity311.AuditSpec(strata=("income5", "language"), tau=0.1)
+    >>> len(spec.sha256)
+    64
+    """
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # an unknown key must not vanish silently
 

@@ -22,7 +22,7 @@ N_LANGUAGES = 6
 
 
 @dataclass(frozen=True)
-class Places:
+class AuditPlaces:
     """Tracts as arrays of length n_tracts; unpublished values are NaN."""
 
     geoid: np.ndarray
@@ -80,10 +80,10 @@ class Grouping:
         return np.where(self.compared[self.of_tract], self.of_tract.astype(float), np.nan)
 
 
-def places_from_tables(tracts: pa.Table, dwellings: dict[str, float]) -> Places:
+def places_from_tables(tracts: pa.Table, dwellings: dict[str, float]) -> AuditPlaces:
     """Read tracts in the order of their table, with the dwellings of their buildings."""
     geoid = np.asarray(tracts["geoid"].to_pylist(), dtype=object)
-    return Places(
+    return AuditPlaces(
         geoid=geoid,
         borough=np.asarray(tracts["borough"].to_pylist(), dtype=object),
         community_board=_floats(tracts, "community_board").astype(np.int64),
@@ -106,7 +106,7 @@ def _floats(table: pa.Table, name: str) -> np.ndarray:
     return table[name].cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64)
 
 
-def make_grouping(name: str, places: Places, languages: np.ndarray | None = None) -> Grouping:
+def make_grouping(name: str, places: AuditPlaces, languages: np.ndarray | None = None) -> Grouping:
     """The grouping of this name; ``languages`` are the codes of all cases."""
     if name == "income5":
         return income_quintiles(places)
@@ -119,21 +119,21 @@ def make_grouping(name: str, places: Places, languages: np.ndarray | None = None
     return _of_codes("language", _frequent(languages if languages is not None else np.array([])))
 
 
-def income_quintiles(places: Places) -> Grouping:
+def income_quintiles(places: AuditPlaces) -> Grouping:
     """Tract income quintiles as the records carry them, and `unknown`."""
     labels = ("Q1 (lowest income)", "Q2", "Q3", "Q4", "Q5 (highest income)", UNKNOWN)
     quintile = places.income_quintile
     return _of_tracts("income5", labels, np.where(quintile > 0, quintile - 1, 5), is_ordered=True)
 
 
-def race_quintiles(places: Places) -> Grouping:
+def race_quintiles(places: AuditPlaces) -> Grouping:
     """Household-weighted quintiles of the Black and Hispanic share."""
     labels = ("R1 (lowest share)", "R2", "R3", "R4", "R5 (highest share)", UNKNOWN)
     quintile = _race(places).black_hispanic_quintile.astype(np.int64)
     return _of_tracts("race5", labels, np.where(quintile > 0, quintile - 1, 5), is_ordered=True)
 
 
-def race_majority(places: Places) -> Grouping:
+def race_majority(places: AuditPlaces) -> Grouping:
     """The group that makes up half of a tract or more, else mixed."""
     names = (*RACE_GROUPS, "mixed", UNKNOWN)
     labels = tuple(f"majority {n.capitalize()}" if n in RACE_GROUPS else n for n in names)
@@ -142,7 +142,7 @@ def race_majority(places: Places) -> Grouping:
     return _of_tracts("race_majority", labels, index, is_ordered=False)
 
 
-def _race(places: Places) -> RaceStrata:
+def _race(places: AuditPlaces) -> RaceStrata:
     shares = {f"share_{race}": places.shares[race] for race in RACE_GROUPS}
     return race_strata(**shares, households=places.households)
 

@@ -115,7 +115,7 @@ def compare_frontiers(
 
 def read_boiler(params_file: Path | None) -> Any:
     """Params of the boiler domain from a file, or its example."""
-    from parity311.training.bare import read_params
+    from parity311.estimation.params_file import read_params
 
     example = DOMAIN.play.example()
     return example if params_file is None else read_params(params_file, example)

@@ -10,7 +10,7 @@ import numpy as np
 
 from parity311.reporting.estimate import estimate
 from parity311.reporting.lifetimes import estimated, exponential
-from parity311.reporting.simulation import Scenario, make_areas, simulate
+from parity311.reporting.simulation import ReportingScenario, make_areas, simulate
 
 N_AREAS = 2325
 """Tracts of New York."""
@@ -32,7 +32,7 @@ def bench_reporting(n_incidents: int = 1_000_000, seed: int = 0) -> dict[str, An
     for name, shape in SCENARIOS.items():
         for scale in SCALES:
             wanted = n_incidents / scale / SHARE_REPORTED / 13 / N_AREAS
-            scenario = Scenario(
+            scenario = ReportingScenario(
                 income_slope=0.4, gamma_shape=shape, incidents_per_area_window=wanted
             )
             table = simulate(scenario, areas, seed).table

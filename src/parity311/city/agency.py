@@ -40,7 +40,7 @@ assert DISPOSITION_CLASSES[OTHER] == "other"
 
 
 @dataclass
-class Cases:
+class OpenedCases:
     """Cases as arrays, filled as they are opened; only the first ``n`` rows are in use."""
 
     report: NDArray[np.int64]
@@ -57,7 +57,7 @@ class Cases:
     n: int = 0
 
     @classmethod
-    def allocate(cls, size: int) -> Cases:
+    def allocate(cls, size: int) -> OpenedCases:
         """Room for as many cases as there are reports."""
         missing = np.full(size, np.inf)
         return cls(
@@ -107,7 +107,7 @@ class Agency:
     def __post_init__(self) -> None:
         n_incidents = len(self.incidents.began)
         n_reports = len(self.reports.time)
-        self.cases = Cases.allocate(n_reports)
+        self.cases = OpenedCases.allocate(n_reports)
         self.visits = VisitLog()
         self.report_case = np.full(n_reports, -1, np.int64)
         self.case_of = np.full(n_incidents, -1, np.int64)

@@ -25,7 +25,7 @@ from parity311.city.incumbent import EXPLORATION_SHARE, Rule, severity_then_firs
 from parity311.city.presets import Preset, check_dates, check_scenario, get_preset
 from parity311.city.process import FilingProcess, Process, describe_parameters
 from parity311.city.randomness import named_seed
-from parity311.city.setting import Setting
+from parity311.city.setting import CitySetting
 from parity311.city.simulate import simulate_domain
 from parity311.city.tables import reporting_truth, write_complaints, write_filings
 from parity311.city.tracts import draw_tracts
@@ -113,18 +113,18 @@ def build_city(
 
 def draw_setting(
     preset: Preset, seed: int, participation: str, capacity: str, first: date, last: date
-) -> Setting:
+) -> CitySetting:
     """Draw places and weather; they do not depend on the domains, nor the places on the years."""
     tracts = draw_tracts(named_seed(seed, "tracts"), preset.n_tracts)
     buildings = draw_buildings(named_seed(seed, "buildings"), tracts)
     weather = draw_weather(seed, last)
-    return Setting(
+    return CitySetting(
         seed, tracts, buildings, weather, participation, capacity, first, last, preset.scale
     )
 
 
 def _make_task(
-    process: Process, preset: Preset, setting: Setting, rule: Rule, folder: Path
+    process: Process, preset: Preset, setting: CitySetting, rule: Rule, folder: Path
 ) -> _Task:
     enlargement = 1.0
     filings_from = setting.date_from
@@ -140,7 +140,7 @@ def _make_task(
 
 
 def _build_domains(
-    tasks: list[_Task], setting: Setting, report: Progress, workers: int | None
+    tasks: list[_Task], setting: CitySetting, report: Progress, workers: int | None
 ) -> list[pa.Table]:
     """Build every domain, in one process or two; returns the truth about reporting by domain."""
     n_years = (setting.date_to - setting.date_from).days / 365.25
@@ -165,7 +165,7 @@ def _build_domains(
 
 
 def _build_in_parallel(
-    tasks: list[_Task], setting: Setting, report: Progress, workers: int, work: float
+    tasks: list[_Task], setting: CitySetting, report: Progress, workers: int, work: float
 ) -> list[pa.Table]:
     """The same with worker processes, the largest domains first."""
     found: dict[int, pa.Table] = {}
@@ -188,11 +188,11 @@ def _build_in_parallel(
     return [found[index] for index in range(len(tasks))]
 
 
-_kept: list[Setting] = []
+_kept: list[CitySetting] = []
 """The setting of a worker process, sent once."""
 
 
-def _keep_setting(setting: Setting) -> None:
+def _keep_setting(setting: CitySetting) -> None:
     _kept[:] = [setting]
 
 
@@ -208,7 +208,7 @@ def _can_pickle(tasks: list[_Task]) -> bool:
     return True
 
 
-def _build_domain(task: _Task, setting: Setting, tick: Callable[[float], None]) -> pa.Table:
+def _build_domain(task: _Task, setting: CitySetting, tick: Callable[[float], None]) -> pa.Table:
     process = task.process
     if isinstance(process, FilingProcess):
         filings = draw_filings(process, setting, task.filings_from)
@@ -243,7 +243,7 @@ def _write_parameters(folder: Path, processes: Sequence[Process]) -> None:
     path.write_text(json.dumps(parameters, indent=1, ensure_ascii=False) + "\n")
 
 
-def _details(preset: Preset, setting: Setting, tasks: list[_Task]) -> dict[str, object]:
+def _details(preset: Preset, setting: CitySetting, tasks: list[_Task]) -> dict[str, object]:
     filings = [task.filings_from for task in tasks if isinstance(task.process, FilingProcess)]
     return {
         "preset": preset.name,

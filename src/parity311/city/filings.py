@@ -19,7 +19,7 @@ from parity311.city.incidents import nearest_year
 from parity311.city.incumbent import Rule, WaitingCases, choose_visits
 from parity311.city.process import FilingProcess
 from parity311.city.randomness import named_generator
-from parity311.city.setting import Setting
+from parity311.city.setting import CitySetting
 
 _BINS = 41
 _ROUNDS = 200
@@ -146,7 +146,7 @@ class FilingVisits:
     n_slots: NDArray[np.int64]
 
 
-def draw_filings(process: FilingProcess, setting: Setting, first: date) -> Filings:
+def draw_filings(process: FilingProcess, setting: CitySetting, first: date) -> Filings:
     """Draw every registered boiler's years from ``first`` to the city's last day."""
     buildings = setting.buildings
     building = np.repeat(np.arange(buildings.n, dtype=np.int32), buildings.boilers)
@@ -183,7 +183,7 @@ def draw_filings(process: FilingProcess, setting: Setting, first: date) -> Filin
 
 def _draw_year(
     process: FilingProcess,
-    setting: Setting,
+    setting: CitySetting,
     year: int,
     building: NDArray[np.int32],
     is_high: NDArray[np.bool_],
@@ -270,7 +270,7 @@ def _draw_dates(
 
 
 def visit_filings(
-    process: FilingProcess, setting: Setting, filings: Filings, rule: Rule
+    process: FilingProcess, setting: CitySetting, filings: Filings, rule: Rule
 ) -> FilingVisits:
     """Work the filings day by day with finite visits; what waits too long is put away unvisited."""
     n = len(filings.time)
@@ -331,7 +331,7 @@ def _known_defects(filings: Filings) -> NDArray[np.bool_]:
 
 
 def _waiting(
-    setting: Setting,
+    setting: CitySetting,
     filings: Filings,
     waiting: NDArray[np.int64],
     code: NDArray[np.int8],

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from parity311.city.clock import month_bounds
 from parity311.city.process import ComplaintProcess
 from parity311.city.randomness import named_generator
-from parity311.city.setting import Setting
+from parity311.city.setting import CitySetting
 
 _RAKING_ROUNDS = 40
 _LOGISTIC_NORMAL = (16.0 * np.sqrt(3.0) / (15.0 * np.pi)) ** 2
@@ -55,7 +55,7 @@ class IncidentModel:
     """The incident process of one domain in one city."""
 
     process: ComplaintProcess
-    setting: Setting
+    setting: CitySetting
     enlargement: float = 1.0
     """Factor on the volume, for domains too rare to show anything in a small city."""
 

@@ -19,7 +19,7 @@ from parity311.city.clock import WeekClock
 from parity311.city.incidents import IncidentModel, Incidents
 from parity311.city.process import ComplaintProcess, Flag
 from parity311.city.randomness import named_generator
-from parity311.city.setting import Setting
+from parity311.city.setting import CitySetting
 from parity311.records.schema import CHANNELS
 
 LANGUAGES = ("en", "es", "zh", "ru", "bn", "other")
@@ -82,7 +82,7 @@ class ReportModel:
         return self.incidents.process
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> CitySetting:
         """The city."""
         return self.incidents.setting
 

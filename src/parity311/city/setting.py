@@ -39,7 +39,7 @@ _SMOOTHING_STEPS = 12
 
 
 @dataclass(frozen=True)
-class Setting:
+class CitySetting:
     """A city before anything happens in it."""
 
     seed: int

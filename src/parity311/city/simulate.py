@@ -14,7 +14,7 @@ from parity311.city.incidents import IncidentModel, Incidents
 from parity311.city.incumbent import Rule
 from parity311.city.process import ComplaintProcess
 from parity311.city.reports import ReportModel, Reports
-from parity311.city.setting import Setting
+from parity311.city.setting import CitySetting
 
 _LIFETIMES_BEFORE = 6.0
 _FEWEST_DAYS_BEFORE, _MOST_DAYS_BEFORE = 60, 240
@@ -23,7 +23,7 @@ lifetimes of an incident, within limits (assumed)."""
 
 
 @dataclass(frozen=True)
-class Simulated:
+class SimulatedDomain:
     """Everything that happened in one domain."""
 
     reporting: ReportModel
@@ -37,18 +37,18 @@ class Simulated:
         return self.reporting.process
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> CitySetting:
         """The city."""
         return self.reporting.setting
 
 
 def simulate_domain(
     process: ComplaintProcess,
-    setting: Setting,
+    setting: CitySetting,
     rule: Rule,
     enlargement: float = 1.0,
     tick: Callable[[float], None] = lambda share: None,
-) -> Simulated:
+) -> SimulatedDomain:
     """Draw a domain's incidents and reports and let the agency work them, day by day.
 
     ``tick`` is told the share that is finished, between 0 and 1.
@@ -72,7 +72,7 @@ def simulate_domain(
     )
     n_days = last_day - first_day
     agency.run(first_day, last_day, lambda day: tick((day + 1 - first_day) / n_days))
-    return Simulated(reporting, incidents, reports, agency)
+    return SimulatedDomain(reporting, incidents, reports, agency)
 
 
 def days_before(process: ComplaintProcess) -> int:

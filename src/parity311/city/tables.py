@@ -22,8 +22,8 @@ from parity311.city.filings import Filings, FilingVisits
 from parity311.city.process import FilingProcess
 from parity311.city.randomness import named_generator
 from parity311.city.reports import LANGUAGES
-from parity311.city.setting import Setting
-from parity311.city.simulate import Simulated
+from parity311.city.setting import CitySetting
+from parity311.city.simulate import SimulatedDomain
 from parity311.records.schema import (
     CHANNELS,
     DISPOSITION_CLASSES,
@@ -34,7 +34,11 @@ from parity311.records.store import write_parquet, write_table
 
 
 def write_filings(
-    folder: Path, process: FilingProcess, setting: Setting, filings: Filings, visits: FilingVisits
+    folder: Path,
+    process: FilingProcess,
+    setting: CitySetting,
+    filings: Filings,
+    visits: FilingVisits,
 ) -> pa.Table:
     """Write a filing domain's records and truth; return its rows of the truth about reporting."""
     slug, last_day = process.slug, day_number(setting.date_to)
@@ -115,7 +119,7 @@ def _write_filing_visits(
 def _write_filing_truth(
     folder: Path,
     process: FilingProcess,
-    setting: Setting,
+    setting: CitySetting,
     filings: Filings,
     visits: FilingVisits,
     number: NDArray[np.int64],
@@ -175,7 +179,7 @@ REPAIR_SHARE = (0.3, 0.7)
 actionable (assumed; it changes nothing else)."""
 
 
-def write_complaints(folder: Path, simulated: Simulated) -> None:
+def write_complaints(folder: Path, simulated: SimulatedDomain) -> None:
     """Write a complaint domain's records and truth."""
     kept = _kept_reports(simulated)
     number = np.full(len(simulated.reports.time), -1, np.int64)
@@ -191,7 +195,7 @@ def write_complaints(folder: Path, simulated: Simulated) -> None:
     write_parquet(folder / "truth" / "reports" / f"{slug}.parquet", reports)
 
 
-def _kept_reports(simulated: Simulated) -> NDArray[np.int64]:
+def _kept_reports(simulated: SimulatedDomain) -> NDArray[np.int64]:
     """Reports the agency took in whose case was opened in the period, in order of time."""
     agency = simulated.agency
     taken = np.flatnonzero(agency.report_case >= 0)
@@ -215,7 +219,7 @@ def stamps(days: NDArray[np.float64]) -> pa.Array:
     return pa.array(to_timestamps(days))
 
 
-def place_columns(setting: Setting, building: NDArray[np.int32]) -> dict[str, pa.Array]:
+def place_columns(setting: CitySetting, building: NDArray[np.int32]) -> dict[str, pa.Array]:
     """Columns tract and building_id."""
     return {
         "tract": pc.take(
@@ -226,7 +230,7 @@ def place_columns(setting: Setting, building: NDArray[np.int32]) -> dict[str, pa
 
 
 def _complaints(
-    simulated: Simulated, kept: NDArray[np.int64], number: NDArray[np.int64]
+    simulated: SimulatedDomain, kept: NDArray[np.int64], number: NDArray[np.int64]
 ) -> pa.Table:
     reports, process, setting = simulated.reports, simulated.process, simulated.setting
     cases = simulated.agency.cases
@@ -254,7 +258,9 @@ def _complaints(
     return pa.table(columns)
 
 
-def _outcomes(simulated: Simulated, kept: NDArray[np.int64], number: NDArray[np.int64]) -> pa.Table:
+def _outcomes(
+    simulated: SimulatedDomain, kept: NDArray[np.int64], number: NDArray[np.int64]
+) -> pa.Table:
     agency, process = simulated.agency, simulated.process
     last_day = day_number(simulated.setting.date_to)
     case = agency.report_case[kept]
@@ -302,7 +308,7 @@ def _dispositions(
     return pick(names, position)
 
 
-def _visits(simulated: Simulated, number: NDArray[np.int64]) -> tuple[pa.Table, pa.Table]:
+def _visits(simulated: SimulatedDomain, number: NDArray[np.int64]) -> tuple[pa.Table, pa.Table]:
     """The visits on record, and the chance that each had to get in."""
     agency, slug = simulated.agency, simulated.process.slug
     log = agency.visits
@@ -329,7 +335,7 @@ def _visits(simulated: Simulated, number: NDArray[np.int64]) -> tuple[pa.Table, 
     return visits, chances
 
 
-def _truth(simulated: Simulated, kept: NDArray[np.int64]) -> tuple[pa.Table, pa.Table]:
+def _truth(simulated: SimulatedDomain, kept: NDArray[np.int64]) -> tuple[pa.Table, pa.Table]:
     """Every incident of the period, and which complaint belongs to which."""
     incidents, agency, setting = simulated.incidents, simulated.agency, simulated.setting
     first_day, last_day = day_number(setting.date_from), day_number(setting.date_to)
@@ -371,7 +377,7 @@ def _truth(simulated: Simulated, kept: NDArray[np.int64]) -> tuple[pa.Table, pa.
 
 
 def incident_table(
-    setting: Setting,
+    setting: CitySetting,
     slug: str,
     category: pa.Array,
     building: NDArray[np.int32],
@@ -418,7 +424,7 @@ def incident_table(
     )
 
 
-def reporting_truth(simulated: Simulated) -> pa.Table:
+def reporting_truth(simulated: SimulatedDomain) -> pa.Table:
     """Each tract's true reporting rate and the share of its incidents that anybody reported."""
     setting, incidents = simulated.setting, simulated.incidents
     tract = setting.buildings.tract[incidents.building]
@@ -432,7 +438,7 @@ def reporting_truth(simulated: Simulated) -> pa.Table:
 
 
 def reporting_table(
-    setting: Setting,
+    setting: CitySetting,
     slug: str,
     rate: NDArray[np.float64],
     tract: NDArray,

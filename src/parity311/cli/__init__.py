@@ -15,7 +15,6 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from parity311 import __version__
 from parity311.agents import list_agents
 from parity311.cli.audit import audit_command
 from parity311.cli.bench import bench_app
@@ -29,6 +28,7 @@ from parity311.cli.studies import parity_command, reproduce_command
 from parity311.cli.training import sweep_command, train_command
 from parity311.errors import Parity311Error
 from parity311.storage.disk import disk_error
+from parity311.version import __version__
 
 app = typer.Typer(
     name="parity311",
@@ -167,9 +167,9 @@ def run_command(
 ) -> None:
     """Take domains the whole way: records, correction, learning, comparison, audit, report."""
     from parity311.pipelines.progress import progress_bars
-    from parity311.pipelines.run import WholeWayConfig, run_whole_way
+    from parity311.pipelines.run import RunConfig, run_pipeline
 
-    config = WholeWayConfig(
+    config = RunConfig(
         preset=preset,
         seed=seed,
         domains=tuple(domains.split(",")),
@@ -177,7 +177,7 @@ def run_command(
         records=str(records) if records else "",
     )
     with progress_bars() as progress:
-        result = run_whole_way(config, runs=runs, cities=cities, progress=progress)
+        result = run_pipeline(config, runs=runs, cities=cities, progress=progress)
     if as_json:
         print_json(result)
         return

@@ -19,7 +19,13 @@ from parity311.mdp.contract import Domain
 
 @cache
 def all_domains() -> dict[str, Domain]:
-    """Every domain in this folder by its slug, in alphabetical order."""
+    """Every domain in this folder by its slug, in alphabetical order.
+
+    Examples
+    --------
+    >>> list(parity311.all_domains())[:3]
+    ['boiler', 'complaint_triage', 'crane']
+    """
     found: dict[str, Domain] = {}
     for module_info in sorted(pkgutil.iter_modules(__path__), key=lambda info: info.name):
         module = importlib.import_module(f"{__name__}.{module_info.name}")
@@ -34,7 +40,14 @@ def all_domains() -> dict[str, Domain]:
 
 
 def get_domain(slug: str) -> Domain:
-    """Return the domain with this slug, or say which there are."""
+    """Return the domain with this slug, or say which there are.
+
+    Examples
+    --------
+    >>> boiler = parity311.get_domain("boiler")
+    >>> boiler.title
+    'Boiler safety'
+    """
     domains = all_domains()
     if slug not in domains:
         raise unknown_name("domain", slug, domains)

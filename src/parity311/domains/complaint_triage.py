@@ -31,16 +31,16 @@ from parity311.engines.stream.process import (
     OUTCOME_NAMES,
     PUT_OFF,
     ROUND,
-    Shape,
-    State,
     StreamParams,
+    StreamShape,
+    StreamState,
     action_table,
     describe_scene,
 )
-from parity311.engines.stream.rules import Layout, Reading, make_rule, stream_rules
+from parity311.engines.stream.rules import Reading, StreamLayout, make_rule, stream_rules
 from parity311.engines.stream.worth import capacity_shares
 from parity311.estimation.stream import example_params, true_params
-from parity311.estimation.stream_book import Office
+from parity311.estimation.stream_book import StreamOffice
 from parity311.estimation.stream_dynamics import COVERAGE_PRICED, stream_dynamics
 from parity311.mdp.contract import Action, Domain, Policy, Protocol
 from parity311.mdp.harness import Harness
@@ -163,7 +163,7 @@ _DETAIL_CODES = {
     "structure": ("58", "73", "83", "66", "65", "1Z"),
 }
 
-SHAPE = Shape(n_places=len(DETAILS), n_histories=4)
+SHAPE = StreamShape(n_places=len(DETAILS), n_histories=4)
 """Places are problem details; histories are days since the last complaint about the address: none
 before, more than 180, 30 to 180, fewer."""
 
@@ -177,7 +177,7 @@ def _detail_sql() -> LiteralString:
     return f"CASE {branches} ELSE 0 END"
 
 
-OFFICE = Office(
+OFFICE = StreamOffice(
     slug="complaint_triage",
     shape=SHAPE,
     place_sql=_detail_sql(),
@@ -211,7 +211,7 @@ OBSERVATION_NAMES = (*PUBLISHED, "severity", "season", "court_free", *OPEN_NAMES
 season, whether the court desk is free, and what was ignored of each detail. Nothing in the set is
 tied to a year: what shifts in 2020 are arrivals, access and the mix, which the queue shows."""
 
-LAYOUT = Layout(
+LAYOUT = StreamLayout(
     shape=SHAPE,
     readings=(
         Reading({"problem_detail": float(len(DETAILS) - 1)}),
@@ -225,7 +225,7 @@ LAYOUT = Layout(
 )
 
 
-def observe(params: StreamParams, state: State) -> jax.Array:
+def observe(params: StreamParams, state: StreamState) -> jax.Array:
     """The address, the problem, the queue, and what else the office has before it."""
     del params
     seen = describe_scene(SHAPE, state)

@@ -28,16 +28,16 @@ from parity311.engines.stream.process import (
     OUTCOME_NAMES,
     PUT_OFF,
     ROUND,
-    Shape,
-    State,
     StreamParams,
+    StreamShape,
+    StreamState,
     action_table,
     describe_scene,
 )
-from parity311.engines.stream.rules import Layout, Reading, make_rule, stream_rules
+from parity311.engines.stream.rules import Reading, StreamLayout, make_rule, stream_rules
 from parity311.engines.stream.worth import capacity_shares
 from parity311.estimation.stream import example_params, true_params
-from parity311.estimation.stream_book import Office
+from parity311.estimation.stream_book import StreamOffice
 from parity311.estimation.stream_dynamics import COVERAGE_PRICED, stream_dynamics
 from parity311.mdp.contract import Action, Domain, Policy, Protocol
 from parity311.mdp.harness import Harness
@@ -88,10 +88,10 @@ RECENT_DAYS = 90
 """Days after which an earlier complaint about a site no longer makes it recurrent (assumed: a
 tower crane stands for several months)."""
 
-SHAPE = Shape(n_places=4, n_histories=3)
+SHAPE = StreamShape(n_places=4, n_histories=3)
 """Places are levels of the neighbourhood's frequency; histories are new, seen before, recurrent."""
 
-OFFICE = Office(
+OFFICE = StreamOffice(
     slug="crane",
     shape=SHAPE,
     # Complaints of the tract in the half year before, against the mean tract.
@@ -125,7 +125,7 @@ OBSERVATION_NAMES = (*PUBLISHED, "season", "crew_free", *OPEN_NAMES)
 """The paper's five; the rest of the state is the season, whether the quick crew is free, and what
 was put off in neighbourhoods of each frequency (0: nothing; else how grave it would return)."""
 
-LAYOUT = Layout(
+LAYOUT = StreamLayout(
     shape=SHAPE,
     readings=(
         Reading({"neighborhood_frequency": 3.0}),
@@ -138,7 +138,7 @@ LAYOUT = Layout(
 )
 
 
-def observe(params: StreamParams, state: State) -> jax.Array:
+def observe(params: StreamParams, state: StreamState) -> jax.Array:
     """The complaint, the queue, the season, and what the office has before it."""
     del params
     seen = describe_scene(SHAPE, state)

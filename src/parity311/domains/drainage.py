@@ -28,16 +28,16 @@ from parity311.engines.stream.process import (
     OUTCOME_NAMES,
     PUT_OFF,
     ROUND,
-    Shape,
-    State,
     StreamParams,
+    StreamShape,
+    StreamState,
     action_table,
     describe_scene,
 )
-from parity311.engines.stream.rules import Layout, Reading, make_rule, stream_rules
+from parity311.engines.stream.rules import Reading, StreamLayout, make_rule, stream_rules
 from parity311.engines.stream.worth import capacity_shares
 from parity311.estimation.stream import example_params, true_params
-from parity311.estimation.stream_book import Office
+from parity311.estimation.stream_book import StreamOffice
 from parity311.estimation.stream_dynamics import COVERAGE_PRICED, stream_dynamics
 from parity311.mdp.contract import Action, Domain, Policy, Protocol
 from parity311.mdp.harness import Harness
@@ -81,7 +81,7 @@ PROCESS = dob_process(
     },
 )
 
-SHAPE = Shape(n_places=len(BOROUGHS), n_histories=3)
+SHAPE = StreamShape(n_places=len(BOROUGHS), n_histories=3)
 """Places are boroughs; histories are a first complaint, a second after more than two months, and
 one sooner."""
 
@@ -89,7 +89,7 @@ SOON_DAYS = 60
 """Days within which a further complaint about an address counts as the same water (assumed: two
 months hold a few storms)."""
 
-OFFICE = Office(
+OFFICE = StreamOffice(
     slug="drainage",
     shape=SHAPE,
     place_sql=f"CASE borough {cases(BOROUGHS)} ELSE 0 END",
@@ -122,7 +122,7 @@ OBSERVATION_NAMES = (*PUBLISHED, "severity", "season", "backlog", "crew_free", *
 """The paper's three; then the severity code, which today's rule reads, and the rest of the state:
 season, queue, whether the heavy crew is free, and what was put off in each borough."""
 
-LAYOUT = Layout(
+LAYOUT = StreamLayout(
     shape=SHAPE,
     readings=(
         Reading({"borough": float(len(BOROUGHS) - 1)}),
@@ -134,7 +134,7 @@ LAYOUT = Layout(
 )
 
 
-def observe(params: StreamParams, state: State) -> jax.Array:
+def observe(params: StreamParams, state: StreamState) -> jax.Array:
     """The address, the borough, and what the office has before it."""
     del params
     seen = describe_scene(SHAPE, state)

@@ -23,7 +23,7 @@ from parity311.city.profiles import (
     dob_reporting,
     dob_service,
 )
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 from parity311.engines.backlog import rules as backlog_rules
 from parity311.engines.backlog.params import example_backlog
 from parity311.engines.backlog.rules import linear_choice, play_action
@@ -94,7 +94,9 @@ PROCESS = dob_process(
 )
 
 
-SHAPE = line.Shape(steps_per_day=24, bin_steps=12, n_ages=8, max_steps=168, most_arrivals=4)
+SHAPE = engine.BacklogShape(
+    steps_per_day=24, bin_steps=12, n_ages=8, max_steps=168, most_arrivals=4
+)
 """A week of hours; ages in eight bins of half a day, the last open from three and a half days on;
 the busiest stratum expects a twentieth of a case of one code in an hour."""
 
@@ -125,14 +127,14 @@ OBSERVATION_NAMES = (
 class Params(NamedTuple):
     """The strata's backlog (a place is a stratum) and the crews."""
 
-    backlog: line.BacklogParams
+    backlog: engine.BacklogParams
     visits_per_crew_hour: jax.Array
 
 
 class State(NamedTuple):
     """The backlog, the crew hours saved up, and the last hour's complaints."""
 
-    backlog: line.Backlog
+    backlog: engine.Backlog
     saved_hours: jax.Array
     n_new: jax.Array
     n_recurrent: jax.Array
@@ -141,7 +143,7 @@ class State(NamedTuple):
 def initial_state(key: jax.Array, params: Params) -> State:
     """A recorded backlog, half of the hours saved up."""
     chance = jax.random.uniform(key, (2,))
-    backlog, _ = line.start(params.backlog, chance[0])
+    backlog, _ = engine.start(params.backlog, chance[0])
     none = jnp.float32(0.0)
     return settle(State(backlog, chance[1] * MOST_SAVED_HOURS, none, none))
 
@@ -152,12 +154,12 @@ def choose_visits(
     """Cases visited this hour, (6, 32): today's order, or code plus coverage price."""
     cells = state.backlog.waiting
     order = np.tile(SHAPE.code_then_age, N_STRATA)
-    today = line.take_in_order(cells.reshape(-1), jnp.asarray(order), n_visits)
-    groups = cells.reshape(N_STRATA * line.N_CODES, SHAPE.n_ages)
-    code = 3.0 - jnp.arange(line.N_CODES)
-    price = line.place_prices(params.backlog, prices)
+    today = engine.take_in_order(cells.reshape(-1), jnp.asarray(order), n_visits)
+    groups = cells.reshape(N_STRATA * engine.N_CODES, SHAPE.n_ages)
+    code = 3.0 - jnp.arange(engine.N_CODES)
+    price = engine.place_prices(params.backlog, prices)
     score = code + PRICE_GAIN * price[:, None]
-    priced = line.take_by_group(groups, score.reshape(-1), n_visits)
+    priced = engine.take_by_group(groups, score.reshape(-1), n_visits)
     return jnp.where(action == PRICED, priced.reshape(cells.shape), today.reshape(cells.shape))
 
 
@@ -171,12 +173,12 @@ def transition(
     wanted = jnp.asarray(N_CREWS_OF)[action]
     crews = jnp.minimum(wanted, jnp.maximum(1.0, jnp.floor(state.saved_hours + MEAN_CREWS)))
     saved_hours = jnp.clip(state.saved_hours + MEAN_CREWS - crews, 0.0, MOST_SAVED_HOURS)
-    n_visits = line.rounded(crews * params.visits_per_crew_hour, draws.own[0])
+    n_visits = engine.rounded(crews * params.visits_per_crew_hour, draws.own[0])
     visited = choose_visits(params, state, action, prices, n_visits)
     stepped = pass_step(params.backlog, before, visited, draws, SHAPE)
     hour = jnp.full(SHAPE.n_ages, 1.0 / SHAPE.steps_per_day)
     burden = weigh_cases(stepped.backlog.waiting, SEVERITY_WEIGHTS, hour)
-    ahead, _ = line.steps_ahead(params.backlog, before.n_steps, SHAPE)
+    ahead, _ = engine.steps_ahead(params.backlog, before.n_steps, SHAPE)
     saved = weigh_cases(stepped.service.closed, SEVERITY_WEIGHTS, ahead * hour)
     return Transition(
         state=State(stepped.backlog, saved_hours, stepped.n_new, stepped.n_repeats),
@@ -190,7 +192,7 @@ def transition(
 
 def observe(params: Params, state: State) -> jax.Array:
     """The backlog in hours of two crews, the last hour's complaints, the clock, the payroll."""
-    by_cell = state.backlog.waiting.sum(axis=0).reshape(line.N_CODES, SHAPE.n_ages)
+    by_cell = state.backlog.waiting.sum(axis=0).reshape(engine.N_CODES, SHAPE.n_ages)
     scale = jnp.maximum(MEAN_CREWS * params.visits_per_crew_hour * 24.0, 1e-3)
     angle = 2.0 * np.pi * (state.backlog.slot % 24) / 24.0
     values = [
@@ -263,12 +265,12 @@ def example() -> Params:
     return make_params(backlog, 9.0)
 
 
-def make_params(backlog: line.BacklogParams, visits_per_day: float) -> Params:
+def make_params(backlog: engine.BacklogParams, visits_per_day: float) -> Params:
     """Params in which two crews make so many visits."""
     return Params(backlog, jnp.float32(visits_per_day / SHAPE.steps_per_day / MEAN_CREWS))
 
 
-LAYOUT = backlog_estimate.Layout(
+LAYOUT = backlog_estimate.BacklogLayout(
     "ert",
     N_STRATA,
     # Crews go anywhere in the city within the hour: a place is a stratum.
@@ -304,7 +306,7 @@ DOMAIN = Domain(
     observation_names=OBSERVATION_NAMES,
     observation_sets={"published": OBSERVATION_NAMES[:5], "extended": OBSERVATION_NAMES},
     default_observation_set="extended",
-    outcome_names=line.OUTCOME_NAMES,
+    outcome_names=engine.OUTCOME_NAMES,
     max_steps=SHAPE.max_steps,
     protocol=Protocol(
         split="train 2020-2024, test 2025",

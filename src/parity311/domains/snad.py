@@ -28,16 +28,16 @@ from parity311.engines.stream.process import (
     OUTCOME_NAMES,
     PUT_OFF,
     ROUND,
-    Shape,
-    State,
     StreamParams,
+    StreamShape,
+    StreamState,
     action_table,
     describe_scene,
 )
-from parity311.engines.stream.rules import Layout, Reading, make_rule, stream_rules
+from parity311.engines.stream.rules import Reading, StreamLayout, make_rule, stream_rules
 from parity311.engines.stream.worth import capacity_shares
 from parity311.estimation.stream import example_params, true_params
-from parity311.estimation.stream_book import HISTORY_DAYS, Office
+from parity311.estimation.stream_book import HISTORY_DAYS, StreamOffice
 from parity311.estimation.stream_dynamics import COVERAGE_PRICED, stream_dynamics
 from parity311.mdp.contract import Action, Domain, Policy, Protocol
 from parity311.mdp.harness import Harness
@@ -86,9 +86,9 @@ PROCESS = dob_process(
 NEIGHBOURHOODS = ("Emerson and Todt Hill", "Riverdale", "Shore Acres", "Fort Totten")
 """The special natural area districts NA-1 to NA-4, in the order of their numbers."""
 
-SHAPE = Shape(n_places=len(NEIGHBOURHOODS), n_histories=2)
+SHAPE = StreamShape(n_places=len(NEIGHBOURHOODS), n_histories=2)
 
-OFFICE = Office(
+OFFICE = StreamOffice(
     slug="snad",
     shape=SHAPE,
     # Shore Acres lies in Staten Island's first community board, NA-1 in the others.
@@ -119,7 +119,7 @@ OBSERVATION_NAMES = (*PUBLISHED, "backlog", "crew_free", *OPEN_NAMES)
 """The paper's 128 states are the first four; the rest of the state is the queue, whether the quick
 crew is free, and what was put off in each district (0: nothing; else how grave it would return)."""
 
-LAYOUT = Layout(
+LAYOUT = StreamLayout(
     shape=SHAPE,
     readings=(
         Reading({"neighbourhood": 3.0}),
@@ -131,7 +131,7 @@ LAYOUT = Layout(
 )
 
 
-def observe(params: StreamParams, state: State) -> jax.Array:
+def observe(params: StreamParams, state: StreamState) -> jax.Array:
     """The complaint, the season, and what the office has before it."""
     del params
     seen = describe_scene(SHAPE, state)

@@ -24,7 +24,7 @@ PRICE_GAIN = 1.0
 """Log odds that one unit of coverage price is worth to the rules that follow prices."""
 
 
-class Cases(NamedTuple):
+class CaseTable(NamedTuple):
     """All cases of a domain whose steps are independent: NumPy arrays over n cases."""
 
     features: np.ndarray

@@ -21,7 +21,7 @@ DAYS_PER_MONTH = 365.25 / 12
 
 
 @dataclass(frozen=True)
-class ReportsOnRecord:
+class RecordedReports:
     """Reports received in a period, (n,) each."""
 
     complaint_id: np.ndarray
@@ -47,7 +47,7 @@ class ReportsOnRecord:
 
 def read_reports(
     records: Records, domain: str, date_from: date, date_to: date, flags: tuple[str, ...]
-) -> ReportsOnRecord:
+) -> RecordedReports:
     """Read the reports of a domain received in [date_from, date_to), in order."""
     rows = records.sql(_reports_query(flags), domain=domain, date_from=date_from, date_to=date_to)
     if rows.num_rows == 0:
@@ -63,7 +63,7 @@ def read_reports(
     month = (received.astype("datetime64[M]").astype(np.int64)) % 12
     since = (received - received.astype("datetime64[Y]").astype("datetime64[s]")).astype(float)
     severity = np.asarray(rows["severity"].to_pylist(), dtype=str)
-    return ReportsOnRecord(
+    return RecordedReports(
         complaint_id=np.asarray(rows["complaint_id"].to_pylist(), dtype=str),
         tract=np.asarray(rows["tract"].to_pylist(), dtype=str),
         severity=severity,

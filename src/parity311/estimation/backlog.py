@@ -10,19 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from parity311.engines.backlog.params import make_backlog_params
-from parity311.engines.backlog.process import N_CODES, BacklogParams, Shape
-from parity311.estimation import backlog_cases as rows
-from parity311.estimation.backlog_cases import Places, QueueCases
+from parity311.engines.backlog.process import N_CODES, BacklogParams, BacklogShape
+from parity311.estimation import backlog_cases
+from parity311.estimation.backlog_cases import (
+    CHANCE_PRIOR,
+    CasePlaces,
+    QueueCases,
+    share_by_place,
+)
 from parity311.mdp.contract import N_STRATA
 from parity311.records.schema import VISIT_RESULTS
-from parity311.records.sql import connect, literal
+from parity311.records.sql import add_columns, connect, literal
 from parity311.records.store import Records
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 WINDOW_DAYS = 28.0
 """Length of the calibration's windows."""
@@ -43,13 +50,13 @@ PlaceOf = Callable[[Any], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Layout:
+class BacklogLayout:
     """How a domain lays out its backlog."""
 
     domain: str
     n_places: int
     place_of: PlaceOf
-    shape: Shape
+    shape: BacklogShape
     n_addresses: np.ndarray
     """(P,)"""
     lifetime_days: float
@@ -57,17 +64,19 @@ class Layout:
 
 
 def estimate_backlog(
-    records: Records, calibration: Any, date_to: date, layout: Layout
+    records: Records, calibration: Any, date_to: date, layout: BacklogLayout
 ) -> tuple[BacklogParams, float]:
     """Params as the agency could know them before `date_to`, and visits a day."""
-    cases = rows.read_cases(records, layout.domain, records.window[0], date_to)
-    places = Places(layout.place_of(cases), layout.n_places)
+    cases = backlog_cases.read_cases(records, layout.domain, records.window[0], date_to)
+    places = CasePlaces(layout.place_of(cases), layout.n_places)
     details = calibration.estimate.details
     lifetime = float(details.get("mean_lifetime_days", layout.lifetime_days))
     looked = cases.got_in
     hit = (cases.result == VISIT_RESULTS.index("violation")).astype(np.float64)
     waited = np.maximum(np.nan_to_num(cases.visited - cases.last_heard), 0.0)
-    chance = rows.chance_by_place_and_code(cases, places, looked, hit, np.exp(-waited / lifetime))
+    chance = backlog_cases.chance_by_place_and_code(
+        cases, places, looked, hit, np.exp(-waited / lifetime)
+    )
     per_day = _cases_per_day(cases, places)
     unreported = np.maximum(calibration.denominators - calibration.reported, 0.0) / WINDOW_DAYS
     # The unreported lie where their stratum's reported ones do, and are as often actionable.
@@ -80,21 +89,21 @@ def estimate_backlog(
     recent = (cases.result >= 0) & (waited < 0.5 * lifetime)
     return _assemble(
         records, cases, places, layout, lifetime, chance, hidden, unreported,
-        rows.share_by_place(places, recent, looked.astype(np.float64), 4 * rows.CHANCE_PRIOR),
-    ), rows.visits_per_day(records, layout.domain, cases)  # fmt: skip
+        share_by_place(places, recent, looked.astype(np.float64), 4 * CHANCE_PRIOR),
+    ), backlog_cases.visits_per_day(records, layout.domain, cases)  # fmt: skip
 
 
 def true_backlog(
-    records: Records, happened: Any, date_from: date, layout: Layout
+    records: Records, happened: Any, date_from: date, layout: BacklogLayout
 ) -> tuple[BacklogParams, float]:
     """Params as they were from `date_from` on, and visits a day; `happened` is the city's truth."""
     incidents, links = (happened.table(name, layout.domain) for name in ("incidents", "reports"))
-    cases = rows.read_cases(records, layout.domain, date_from, records.window[1])
-    places = Places(layout.place_of(cases), layout.n_places)
+    cases = backlog_cases.read_cases(records, layout.domain, date_from, records.window[1])
+    places = CasePlaces(layout.place_of(cases), layout.n_places)
     began, cause = _read_truth(records, incidents, links, cases)
     hit = cause["is_actionable"].astype(np.float64)
     everyone = cases.is_inside
-    chance = rows.chance_by_place_and_code(cases, places, everyone, hit, np.ones(len(hit)))
+    chance = backlog_cases.chance_by_place_and_code(cases, places, everyone, hit, np.ones(len(hit)))
     where = Located(began["stratum"], began["board"], began["borough"], began["category"])
     later = began["is_later"] == 1
     silent = later & (began["n_reports"] == 0)
@@ -108,15 +117,15 @@ def true_backlog(
     was_open = (cases.result >= 0) & (cause["is_open"] == 1)
     return _assemble(
         records, cases, places, layout, lifetime, chance, flat / cases.n_days, unreported,
-        rows.share_by_place(places, was_open, cases.got_in.astype(np.float64)),
-    ), rows.visits_per_day(records, layout.domain, cases)  # fmt: skip
+        share_by_place(places, was_open, cases.got_in.astype(np.float64)),
+    ), backlog_cases.visits_per_day(records, layout.domain, cases)  # fmt: skip
 
 
 def _assemble(
     records: Records,
     cases: QueueCases,
-    places: Places,
-    layout: Layout,
+    places: CasePlaces,
+    layout: BacklogLayout,
     lifetime: float,
     chance: np.ndarray,
     hidden: np.ndarray,
@@ -126,7 +135,7 @@ def _assemble(
     """Put together what records and calibration (or truth) gave; `hidden` is (P, 6) a day."""
     shape = layout.shape
     inside = cases.is_inside
-    waiting, slots, months = rows.backlogs(cases, places, shape)
+    waiting, slots, months = backlog_cases.backlogs(cases, places, shape)
     ages = (np.arange(shape.n_ages) + 0.5) * shape.bin_days
     ends = np.minimum(cases.left, cases.n_days)
     days_waiting = np.clip(ends - np.maximum(cases.began, 0.0), 0.0, None).sum()
@@ -138,19 +147,20 @@ def _assemble(
         layout.n_places,
         shape,
         cases_per_day=_cases_per_day(cases, places),
-        week=rows.week_profile(cases, shape.steps_per_day),
-        season=rows.season(cases),
+        week=backlog_cases.week_profile(cases, shape.steps_per_day),
+        season=backlog_cases.season(cases),
         repeats_per_day=(cases.n_reports[inside] - 1).sum() / max(days_waiting, 1.0),
-        mix=rows.mix_by_place(places.of_case[inside], cases.stratum[inside], places.n),
+        mix=backlog_cases.mix_by_place(places.of_case[inside], cases.stratum[inside], places.n),
         unreported_per_day=hidden.sum(axis=1)[:, None] * (codes / codes.sum()),
         unreported_mix=mix / mix.sum(axis=1, keepdims=True),
         unreported_incidents=unreported,
         chance=chance,
         there=np.exp(-ages / lifetime),
         access=access,
-        returns=rows.returning_share(records, layout.domain, cases),
+        returns=backlog_cases.returning_share(records, layout.domain, cases),
         put_away_per_day=min(
-            rows.put_away_rate(cases, (shape.n_ages - 1) * shape.bin_days), shape.steps_per_day
+            backlog_cases.put_away_rate(cases, (shape.n_ages - 1) * shape.bin_days),
+            shape.steps_per_day,
         ),
         lifetime_days=lifetime,
         n_addresses=layout.n_addresses,
@@ -160,7 +170,7 @@ def _assemble(
     )
 
 
-def _cases_per_day(cases: QueueCases, places: Places) -> np.ndarray:
+def _cases_per_day(cases: QueueCases, places: CasePlaces) -> np.ndarray:
     """First reports a day, by place and code (P, 4)."""
     inside = cases.is_inside
     flat = places.of_case[inside] * N_CODES + cases.code[inside]
@@ -178,7 +188,7 @@ def _read_truth(
     columns = ["geoid", "income_quintile", "community_board", "borough"]
     connection.register("tracts", records.table("tracts", columns=columns))
     days = {"place": np.arange(len(cases.began)), "visited": cases.visited}
-    connection.register("cases", pa.table({"complaint_id": cases.complaint_id, **days}))
+    add_columns(connection, "cases", {"complaint_id": cases.complaint_id, **days})
     start = {"date_from": cases.date_from}
     began = connection.sql(_TRUE_INCIDENTS, params=start).fetchnumpy()
     cause = connection.sql(_TRUE_CASES, params=start).fetchnumpy()
@@ -189,15 +199,15 @@ def _read_truth(
 _TRUE_INCIDENTS = f"""
 SELECT CAST(i.began_at >= $date_from::TIMESTAMP AS INT) AS is_later, i.n_reports, i.category,
   CAST(i.is_actionable AS INT) AS is_actionable, t.community_board AS board,
-  CASE t.borough {rows.BOROUGH_NUMBER} ELSE 0 END AS borough,
+  CASE t.borough {backlog_cases.BOROUGH_NUMBER} ELSE 0 END AS borough,
   CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
     ELSE {literal(N_STRATA - 1)} END AS stratum,
-  epoch(i.natural_end_at - i.began_at) / {literal(rows.DAY_SECONDS)} AS life_days
+  epoch(i.natural_end_at - i.began_at) / {literal(backlog_cases.DAY_SECONDS)} AS life_days
 FROM incidents i JOIN tracts t ON t.geoid = i.tract"""
 
 _TRUE_CASES = f"""
 SELECT COALESCE(CAST(i.is_actionable AS INT), 0) AS is_actionable,
   COALESCE(CAST(k.visited < epoch(i.natural_end_at - $date_from::TIMESTAMP)
-    / {literal(rows.DAY_SECONDS)} AS INT), 0) AS is_open
+    / {literal(backlog_cases.DAY_SECONDS)} AS INT), 0) AS is_open
 FROM cases k LEFT JOIN linked USING (complaint_id) LEFT JOIN incidents i USING (true_incident_id)
 ORDER BY k.place"""

@@ -13,7 +13,7 @@ from typing import LiteralString
 import numpy as np
 
 from parity311.engines.backlog.params import N_STARTS
-from parity311.engines.backlog.process import N_CODES, Shape
+from parity311.engines.backlog.process import N_CODES, BacklogShape
 from parity311.errors import EstimationError, InputError
 from parity311.mdp.contract import N_STRATA
 from parity311.records.schema import BOROUGHS, SEVERITIES, VISIT_RESULTS
@@ -160,7 +160,7 @@ ORDER BY k.began, k.complaint_id"""
 
 
 @dataclass(frozen=True)
-class Places:
+class CasePlaces:
     """Which place every case belongs to."""
 
     of_case: np.ndarray
@@ -189,7 +189,7 @@ def season(cases: QueueCases) -> np.ndarray:
     return rate / rate.mean()
 
 
-def backlogs(cases: QueueCases, places: Places, shape: Shape) -> tuple[np.ndarray, ...]:
+def backlogs(cases: QueueCases, places: CasePlaces, shape: BacklogShape) -> tuple[np.ndarray, ...]:
     """Cases open at evenly spaced moments of the period's second half.
 
     Returns counts (S, P, 4 A), step of the week (S,) and month (S,) of each moment.
@@ -209,7 +209,7 @@ def backlogs(cases: QueueCases, places: Places, shape: Shape) -> tuple[np.ndarra
 
 
 def share_by_place(
-    places: Places, chosen: np.ndarray, hit: np.ndarray, prior: float = CHANCE_PRIOR
+    places: CasePlaces, chosen: np.ndarray, hit: np.ndarray, prior: float = CHANCE_PRIOR
 ) -> np.ndarray:
     """Share of hits among a place's chosen cases, (P,), leaning on the city's where few."""
     overall = float(hit[chosen].mean()) if chosen.any() else 0.5
@@ -219,7 +219,7 @@ def share_by_place(
 
 
 def chance_by_place_and_code(
-    cases: QueueCases, places: Places, chosen: np.ndarray, hit: np.ndarray, there: np.ndarray
+    cases: QueueCases, places: CasePlaces, chosen: np.ndarray, hit: np.ndarray, there: np.ndarray
 ) -> np.ndarray:
     """Chance that a case is actionable, (P, 4), from cases looked into.
 

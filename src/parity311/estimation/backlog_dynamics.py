@@ -9,19 +9,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from parity311.engines.backlog.process import BacklogParams, Shape, need_by_stratum
-from parity311.estimation.backlog import Layout, estimate_backlog, true_backlog
+from parity311.engines.backlog.process import BacklogParams, BacklogShape, need_by_stratum
+from parity311.estimation.backlog import BacklogLayout, estimate_backlog, true_backlog
 from parity311.mdp.contract import NOBODY, Dynamics
 from parity311.records.store import Records
 
-LayoutOf = Callable[[Records], Layout]
+LayoutOf = Callable[[Records], BacklogLayout]
 """records -> how the domain lays out its backlog in them"""
 Maker = Callable[[BacklogParams, float], Any]
 """(backlog, visits a day) -> the domain's params"""
 
 
 def backlog_dynamics(
-    shape: Shape, *, layout_of: LayoutOf, make_params: Maker, **own: Any
+    shape: BacklogShape, *, layout_of: LayoutOf, make_params: Maker, **own: Any
 ) -> Dynamics:
     """Put a backlog domain's functions together; `own` are the fields of `Dynamics` it declares.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -21,29 +22,43 @@ FALLBACK = "raw"
 """Estimator that needs nothing but complaints: they stand for incidents."""
 
 
-def calibrate_what_can_be(
+Tell = Callable[[int, int], None]
+"""(estimators done, of how many)"""
+
+
+def correct(
     records: Records,
     domain: str,
-    estimators: tuple[str, ...],
+    estimators: Sequence[str],
     date_from: date,
     date_to: date,
     *,
     chosen: str = "",
+    may_fail: bool = True,
+    tell: Tell | None = None,
 ) -> Correction:
     """Calibrations of the estimators that work on these records, and why others do not.
 
-    ``chosen`` is used instead of the usual one, and must work.
+    ``chosen`` is used instead of the usual one, and must work. Where none may fail, the first one
+    is used.
     """
     found: dict[str, Calibration] = {}
     failed: dict[str, str] = {}
-    wanted: list[str] = [*estimators, FALLBACK, chosen]
-    for name in dict.fromkeys(one for one in wanted if one):
+    wanted = [*estimators, FALLBACK, chosen] if may_fail else estimators
+    names = list(dict.fromkeys(one for one in wanted if one))
+    for number, name in enumerate(names):
         try:
             found[name] = calibrate(
                 records, domain, date_from=date_from, date_to=date_to, estimator=name
             )
         except (Parity311Error, np.linalg.LinAlgError) as error:
+            if not may_fail:
+                raise
             failed[name] = " ".join(str(error).split())
+        if tell is not None:
+            tell(number + 1, len(names))
+    if not may_fail:
+        return Correction(found, {}, names[0])
     if chosen in failed:
         raise EstimationError(failed[chosen])
     if PREFERRED not in found and FALLBACK not in found:

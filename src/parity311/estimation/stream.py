@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pyarrow as pa
 
 from parity311.engines.stream.process import (
     MAX_VISITS,
@@ -16,8 +15,8 @@ from parity311.engines.stream.process import (
     N_LEVELS,
     N_SEASONS,
     ActionTable,
-    Shape,
     StreamParams,
+    StreamShape,
     severity_score,
 )
 from parity311.engines.stream.worth import capacity_shares, check_params, kind_shares
@@ -27,7 +26,7 @@ from parity311.estimation.kind_chances import chance_from_looks
 from parity311.estimation.stream_book import (
     FEWEST_TESTED,
     Book,
-    Office,
+    StreamOffice,
     history_start,
     read_book,
     season_of,
@@ -35,7 +34,7 @@ from parity311.estimation.stream_book import (
 from parity311.estimation.visit_sequences import believe_lifetime, read_sequences
 from parity311.mdp.contract import N_STRATA
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
-from parity311.records.sql import connect
+from parity311.records.sql import add_columns, connect
 from parity311.records.store import Records
 
 FEWEST_LOOKED = 40
@@ -52,7 +51,7 @@ CELL_PRIOR = 50.0
 
 
 def list_cells(
-    office: Office, kind: np.ndarray, stratum: np.ndarray, season: np.ndarray
+    office: StreamOffice, kind: np.ndarray, stratum: np.ndarray, season: np.ndarray
 ) -> np.ndarray:
     """(4, N_DRAWABLE) complaints of each season: kind × 6 + stratum, in proportion."""
     n_cells = office.shape.n_kinds * N_STRATA
@@ -76,7 +75,7 @@ def spread(shares: np.ndarray, n: int) -> np.ndarray:
 
 
 def make_params(
-    office: Office,
+    office: StreamOffice,
     *,
     cells: np.ndarray,
     chance: np.ndarray,
@@ -117,7 +116,7 @@ def make_params(
     return params._replace(priced_bar=number(_priced_bar(shape, params)))
 
 
-def _priced_bar(shape: Shape, params: StreamParams) -> float:
+def _priced_bar(shape: StreamShape, params: StreamParams) -> float:
     """Severity score of the least grave visit that the office has room for, gravest first."""
     kinds = jnp.arange(shape.n_kinds)
     score = np.asarray(jax.vmap(lambda kind: severity_score(shape, kind))(kinds), np.float64)
@@ -132,7 +131,7 @@ def _number(value: Any) -> Any:
     return jnp.asarray(value, jnp.float32)
 
 
-def units_by_kind(office: Office, kind: np.ndarray, units: np.ndarray) -> np.ndarray:
+def units_by_kind(office: StreamOffice, kind: np.ndarray, units: np.ndarray) -> np.ndarray:
     """Mean dwelling units of each kind, leaning on the city's mean; at most 100 count."""
     capped = np.minimum(units, 100.0)
     n = np.bincount(kind, minlength=office.shape.n_kinds)
@@ -151,7 +150,7 @@ def period_rates(season: np.ndarray, dates: tuple[date, date]) -> np.ndarray:
     return np.where(in_season >= 14, rate, 1.0)
 
 
-def _visits_per_case(office: Office, records: Records, book: Book) -> float:
+def _visits_per_case(office: StreamOffice, records: Records, book: Book) -> float:
     """Cases the inspectors can deal with per case that comes in: slots over attempts."""
     rows = records.sql(
         """
@@ -191,7 +190,7 @@ def _early_looks(book: Book, lifetime_days: float) -> np.ndarray:
 
 
 def estimate_lifetime(
-    office: Office, records: Records, calibration: Any, dates: tuple[date, date]
+    office: StreamOffice, records: Records, calibration: Any, dates: tuple[date, date]
 ) -> float:
     """Mean days until an incident ends by itself, from visits and reports in [first, last)."""
     details = calibration.estimate.details
@@ -200,7 +199,7 @@ def estimate_lifetime(
 
 
 def estimate_params(
-    office: Office,
+    office: StreamOffice,
     records: Records,
     calibration: Any,
     date_to: date,
@@ -245,7 +244,7 @@ def estimate_params(
     )
 
 
-def _levels(shape: Shape) -> tuple[int, ...]:
+def _levels(shape: StreamShape) -> tuple[int, ...]:
     return (shape.n_places, N_LEVELS, shape.n_histories)
 
 
@@ -277,7 +276,9 @@ class TrueReporting(NamedTuple):
     """(6,)"""
 
 
-def true_reporting(office: Office, records: Records, happened: Any, date_to: date) -> TrueReporting:
+def true_reporting(
+    office: StreamOffice, records: Records, happened: Any, date_to: date
+) -> TrueReporting:
     """Lifetimes and reporting of the incidents of a synthetic city before `date_to`."""
     connection = connect()
     connection.register("incidents", happened.table("incidents", office.slug))
@@ -301,7 +302,7 @@ def true_reporting(office: Office, records: Records, happened: Any, date_to: dat
 
 
 def true_params(
-    office: Office,
+    office: StreamOffice,
     records: Records,
     happened: Any,
     date_from: date,
@@ -322,7 +323,7 @@ def true_params(
     connection.register("incidents", happened.table("incidents", office.slug))
     connection.register("linked", happened.table("reports", office.slug))
     connection.register("visits", records.table("visits", office.slug))
-    connection.register("cases", pa.table({"complaint_id": book.complaint_id}))
+    add_columns(connection, "cases", {"complaint_id": book.complaint_id})
     case = connection.sql(_TRUE_CASES).fetchnumpy()
     chance, ones = case["chance"].astype(np.float64), np.ones(len(book.kind))
     reporting = true_reporting(office, records, happened, last)
@@ -346,7 +347,7 @@ EXAMPLE_REPORTED = (0.354, 0.42, 0.50, 0.60, 0.729)
 
 
 def example_params(
-    office: Office,
+    office: StreamOffice,
     *,
     place_shares: tuple[float, ...],
     place_log_odds: tuple[float, ...],

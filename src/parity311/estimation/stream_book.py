@@ -12,7 +12,7 @@ from typing import LiteralString
 
 import numpy as np
 
-from parity311.engines.stream.process import N_LEVELS, ActionTable, Shape
+from parity311.engines.stream.process import N_LEVELS, ActionTable, StreamShape
 from parity311.errors import EstimationError
 from parity311.mdp.contract import N_STRATA
 from parity311.records.absent import no_such_domain
@@ -31,11 +31,11 @@ HISTORY_DAYS = 180
 
 
 @dataclass(frozen=True)
-class Office:
+class StreamOffice:
     """What a domain says about its stream, beyond what the records hold."""
 
     slug: str
-    shape: Shape
+    shape: StreamShape
     place_sql: LiteralString
     """SQL over the columns of a case: its place, 0 … n_places - 1"""
     history_sql: LiteralString
@@ -94,7 +94,7 @@ CUT_OFF = "INTERVAL 1 MICROSECOND PRECEDING"
 
 
 def read_book(
-    office: Office,
+    office: StreamOffice,
     records: Records,
     date_from: date,
     date_to: date,
@@ -140,7 +140,7 @@ def read_book(
     )
 
 
-def _book_query(office: Office, cut_off: LiteralString) -> LiteralString:
+def _book_query(office: StreamOffice, cut_off: LiteralString) -> LiteralString:
     day = "86400.0"
     return f"""
 WITH own AS (

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 
 from parity311.engines.stream import process as stream
 from parity311.engines.stream import step as stream_step
-from parity311.engines.stream.process import Shape, State, StreamParams
-from parity311.engines.stream.rules import Layout, stream_candidates
+from parity311.engines.stream.process import StreamParams, StreamShape, StreamState
+from parity311.engines.stream.rules import StreamLayout, stream_candidates
 from parity311.estimation.stream import estimate_params
-from parity311.estimation.stream_book import Office
+from parity311.estimation.stream_book import StreamOffice
 from parity311.mdp.contract import Action, Dynamics, Transition
 
 COVERAGE_PRICED = Action("coverage_priced", escalates=True, cost_hours=1.0)
@@ -23,10 +23,10 @@ it."""
 
 
 def stream_dynamics(
-    office: Office,
-    layout: Layout,
+    office: StreamOffice,
+    layout: StreamLayout,
     *,
-    observe: Callable[[StreamParams, State], jax.Array],
+    observe: Callable[[StreamParams, StreamState], jax.Array],
     example: Callable[[], StreamParams],
     truth: Callable[..., StreamParams],
     solve: Callable[..., Any] | None = None,
@@ -51,15 +51,15 @@ def stream_dynamics(
     )
 
 
-def _start(shape: Shape, key: jax.Array, params: StreamParams) -> State:
+def _start(shape: StreamShape, key: jax.Array, params: StreamParams) -> StreamState:
     return stream.initial_state(key, shape, params)
 
 
 def _step(
-    shape: Shape,
+    shape: StreamShape,
     key: jax.Array,
     params: StreamParams,
-    state: State,
+    state: StreamState,
     action: jax.Array,
     prices: jax.Array,
 ) -> Transition:

@@ -1,27 +1,203 @@
-"""What the whole way does differently on real records: no truth, and estimates that may fail.
+"""A world: one domain in one place, the process as it is estimated and as it is scored.
 
-Policies learn from the earlier complaints and are scored in the process as all records give it, the
-later ones included. That is not the truth: what nobody reported stays unknown, and so does what
+Everything is estimated from what was received before a day, and scored on what came from it on. Of
+a synthetic city that is its truth. Real records have none: policies are scored in the process as
+all records give it, the later ones included. What nobody reported stays unknown, and so does what
 would have been found where nobody looked. The report says so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from parity311.errors import EstimationError
+from parity311.errors import EstimationError, InputError
 from parity311.mdp.contract import Domain
 from parity311.records.sql import literal
-from parity311.records.store import Records
-from parity311.reporting.calibration import Calibration
+from parity311.records.store import Records, open_records
+
+if TYPE_CHECKING:
+    from parity311.estimation.correction import Correction
 
 TRAIN_SHARE = 0.8
 """Share of a domain's complaints, earliest first, that policies learn from (the paper's split)."""
-SETTING = "as recorded"
+AS_RECORDED = "as recorded"
 RECORDED = "recorded"
 """Stands for the scenario of records that come from no scenario."""
+ESTIMATORS = ("exposure_rate", "as_published", "raw")
+"""How incidents are counted: corrected for reporting, by the published formula, by complaints."""
+ESTIMATOR = ESTIMATORS[0]
+"""Used where nothing else is asked for."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Which records a result is from, in words."""
+
+    participation: str
+    capacity: str
+
+    @property
+    def words(self) -> str:
+        """For headings and tables."""
+        if self.participation == RECORDED:
+            return AS_RECORDED
+        return f"{self.participation} participation, {self.capacity} capacity"
+
+
+@dataclass(frozen=True)
+class World:
+    """One domain in one place. Params are made when they are first asked for.
+
+    Whoever only trains asks for `estimated`, and the truth is never read.
+
+    Examples
+    --------
+    >>> world.domain.slug, str(world.test_from)
+    ('boiler', '2025-01-01')
+    >>> world.correction.calibration.estimator
+    'filings'
+    >>> type(world.estimated) is type(world.scored) is boiler.play.params_type
+    True
+    """
+
+    domain: Domain
+    records: Records
+    date_from: date
+    """first day that is learned from"""
+    date_to: date
+    """day before which is learned"""
+    test_from: date
+    """first day that is scored: `date_to`, but where cases are split at random"""
+    correction: Correction
+    """what is known of the incidents behind the complaints, by each estimator"""
+
+    @property
+    def scenario(self) -> Scenario:
+        """Of a synthetic city; real records have none."""
+        return scenario_of(self.records)
+
+    @cached_property
+    def estimated(self) -> Any:
+        """Params that policies learn in."""
+        return self.estimate()
+
+    @cached_property
+    def others(self) -> Mapping[str, Any]:
+        """The same params by every other estimator that could be fitted."""
+        names = [name for name in self.correction.calibrations if name != self.correction.used]
+        return {name: self.estimate(name) for name in names}
+
+    @cached_property
+    def true(self) -> Any:
+        """Params of what really happened; an error for real records."""
+        return self.truth()
+
+    @cached_property
+    def scored(self) -> Any:
+        """Params that policies are scored in: the truth, or what all of the real records give."""
+        if not self.records.is_real:
+            return self.true
+        last = self.records.window[1]
+        return self.domain.estimate(self.records, self.correction.calibration, last)
+
+    def estimate(self, estimator: str = "", **options: Any) -> Any:
+        """Params by an estimator, the used one if empty, with a domain's own options."""
+        calibration = self.correction.calibrations[estimator or self.correction.used]
+        return self.domain.estimate(self.records, calibration, self.date_to, **options)
+
+    def truth(self, **options: Any) -> Any:
+        """True params with a domain's own options."""
+        return self.domain.truth(self.records.folder, self.test_from, **options)
+
+
+def make_world(
+    domain: Domain,
+    records: Records,
+    *,
+    date_from: date | None = None,
+    date_to: date | None = None,
+    test_from: date | None = None,
+    estimators: Sequence[str] = (ESTIMATOR,),
+    chosen: str = "",
+    may_fail: bool = False,
+    tell: Callable[[int, int], None] | None = None,
+) -> World:
+    """Estimate the incidents behind a domain's complaints, and all that follows when asked for.
+
+    Parameters
+    ----------
+    date_from
+        First day to learn from; the records' first if not given.
+    date_to
+        Day before which to learn; `first_test_day` if not given.
+    test_from
+        First day to score on; `date_to` if not given.
+    estimators
+        How complaints become incidents, each fitted beside the others; the first one is used.
+    chosen
+        Where estimators may fail, the one to use: it must work.
+    may_fail
+        Whether an estimator may fail, as they do on real records: complaints as they are stand in
+        for the usual one.
+    tell
+        Called with how many estimators are done, and of how many.
+
+    Examples
+    --------
+    >>> world = parity311.make_world(boiler, records)
+    >>> str(world.date_from), str(world.date_to)
+    ('2023-01-01', '2025-01-01')
+    """
+    from parity311.estimation.correction import correct
+
+    first = date_from or records.window[0]
+    last = date_to or first_test_day(records, domain.slug)
+    correction = correct(
+        records, domain.slug, estimators, first, last, chosen=chosen, may_fail=may_fail, tell=tell
+    )
+    return World(domain, records, first, last, test_from or last, correction)
+
+
+def params_for(
+    domain: Domain,
+    records: Path | None,
+    until: date | None = None,
+    estimator: str = ESTIMATOR,
+) -> Any:
+    """Params estimated from records before a day, or the domain's example where none are given.
+
+    ``estimator`` says how complaints become incidents.
+    """
+    if records is None:
+        return domain.play.example()
+    opened = open_records(records)
+    first, last = opened.window
+    if until is not None and not first < until <= last:
+        raise InputError(
+            f"{records} has records from {first} to {last}; {until} was given as the day before "
+            "which to learn, choose one between them."
+        )
+    return make_world(domain, opened, date_to=until or last, estimators=(estimator,)).estimated
+
+
+def scenario_of(records: Records) -> Scenario:
+    """The scenario of a synthetic city; real records have none."""
+    if records.is_real:
+        return Scenario(RECORDED, RECORDED)
+    return Scenario(records.manifest["participation"], records.manifest["capacity"])
+
+
+def first_test_day(records: Records, domain: str) -> date:
+    """The last year of a synthetic city is for testing, of real records the last fifth."""
+    if records.is_real:
+        return split_date(records, domain)
+    last = records.window[1]
+    return date(last.year - 1, last.month, last.day)
 
 
 def split_date(records: Records, domain: str) -> date:
@@ -62,42 +238,3 @@ def rows_used(records: Records, domain: str, test_from: date) -> dict[str, dict[
         }
         for part, rows in parts.items()
     }
-
-
-@dataclass(frozen=True)
-class Setting:
-    """Which records a result is from, in words."""
-
-    participation: str
-    capacity: str
-
-    @property
-    def words(self) -> str:
-        """For headings and tables."""
-        if self.participation == RECORDED:
-            return SETTING
-        return f"{self.participation} participation, {self.capacity} capacity"
-
-
-def setting_of(records: Records) -> Setting:
-    """The scenario of a synthetic city; real records have none."""
-    if records.is_real:
-        return Setting(RECORDED, RECORDED)
-    return Setting(records.manifest["participation"], records.manifest["capacity"])
-
-
-def first_test_day(records: Records, domain: str) -> date:
-    """The last year of a synthetic city is for testing, of real records the last fifth."""
-    if records.is_real:
-        return split_date(records, domain)
-    last = records.window[1]
-    return date(last.year - 1, last.month, last.day)
-
-
-def scoring_params(
-    domain: Domain, records: Records, calibration: Calibration, test_from: date
-) -> Any:
-    """The truth of a synthetic city; of real records the process as all of them give it."""
-    if records.is_real:
-        return domain.estimate(records, calibration, records.window[1])
-    return domain.truth(records.folder, test_from)

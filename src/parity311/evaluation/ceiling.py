@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from parity311.engines.heuristics import Cases, Threshold, cell_index, hold_to_share
+from parity311.engines.heuristics import CaseTable, Threshold, cell_index, hold_to_share
 from parity311.engines.table import rules, scores
 from parity311.errors import InputError
 from parity311.estimation.kind_chances import pooled_chances
@@ -23,7 +23,7 @@ N_SPLITS = 20
 """Random halves over which it is averaged what could be learned at all."""
 
 
-def bayes_rule(cases: Cases, harness: Harness) -> Threshold:
+def bayes_rule(cases: CaseTable, harness: Harness) -> Threshold:
     """The best rule on the policy's own observation at capacity, exact for these cases.
 
     It ranks by the share actionable among all cases that look alike; nothing that sees only this
@@ -34,14 +34,14 @@ def bayes_rule(cases: Cases, harness: Harness) -> Threshold:
     return rules.hold_to_capacity(margin, cases, harness)
 
 
-def bayes_chances(cases: Cases, harness: Harness) -> np.ndarray:
+def bayes_chances(cases: CaseTable, harness: Harness) -> np.ndarray:
     """Share actionable among the cases that look like each case, (n,)."""
     levels = tuple(cases.levels[i] for i in harness.columns)
     chances = scores.cell_chances(cases, harness.columns, prior=0.0)
     return chances[cell_index(levels, cases.features[:, harness.columns])]
 
 
-def learnable_share(cases: Cases, harness: Harness, today: Threshold) -> float:
+def learnable_share(cases: CaseTable, harness: Harness, today: Threshold) -> float:
     """Share of the way that a rule fitted to the true chances of other cases of the year reaches.
 
     The ceiling knows how each kind of case is made up in these very cases. A rule that knows the

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 
-from parity311.engines.heuristics import Cases, QueueRule, Threshold
+from parity311.engines.heuristics import CaseTable, QueueRule, Threshold
 from parity311.engines.table.rules import hold_to_capacity
 from parity311.errors import InputError
 from parity311.evaluation import ceiling, metrics
@@ -201,7 +201,7 @@ def _move_prices(prices: np.ndarray | None, change: np.ndarray) -> np.ndarray:
     return np.append(np.clip(moved - moved.mean(), -PRICE_CAP, PRICE_CAP), 0.0)
 
 
-def later_flow(harness: Harness, estimated: Any, true: Any) -> Cases | None:
+def later_flow(harness: Harness, estimated: Any, true: Any) -> CaseTable | None:
     """The cases that come in later, with the visits that were decided on before.
 
     Capacity binds on the flow that is really there: an office that has used up its visits raises
@@ -213,7 +213,7 @@ def later_flow(harness: Harness, estimated: Any, true: Any) -> Cases | None:
     return cases(true)._replace(capacity_share=cases(estimated).capacity_share)
 
 
-def hold_contender(harness: Harness, table: Cases | None, contender: Contender) -> Contender:
+def hold_contender(harness: Harness, table: CaseTable | None, contender: Contender) -> Contender:
     """Set the threshold of a margin so that it makes as many visits as there are."""
     if table is None or not isinstance(contender.policy, Threshold):
         return contender
@@ -232,7 +232,7 @@ def is_exact(harness: Harness) -> bool:
 
 
 def best_contender(
-    harness: Harness, flow: Cases | None, true: Any, keys: jax.Array, preference: np.ndarray
+    harness: Harness, flow: CaseTable | None, true: Any, keys: jax.Array, preference: np.ndarray
 ) -> Contender:
     """The ceiling: exact where it can be computed, else the best rule a search finds."""
     play = harness.domain.play
@@ -259,7 +259,7 @@ def best_contender(
 
 def _records(
     harness: Harness,
-    flow: Cases | None,
+    flow: CaseTable | None,
     contenders: Sequence[Contender],
     episodes: Any,
     believed: Any,
@@ -303,7 +303,7 @@ def _records(
     return records
 
 
-def _price_floor(harness: Harness, flow: Cases, gap: float) -> float | None:
+def _price_floor(harness: Harness, flow: CaseTable, gap: float) -> float | None:
     """Least share of correct escalations that this gap costs at this capacity, under the truth."""
     chances = ceiling.bayes_chances(flow, harness)
     n_visits = flow.capacity_share * len(chances)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from parity311.engines.heuristics import Cases
+from parity311.engines.heuristics import CaseTable
 from parity311.evaluation.ceiling import bayes_chances, least_price
 from parity311.evaluation.compare import DUAL
 from parity311.evaluation.frontier import (
@@ -36,7 +36,7 @@ SHARES = ("gap", "recall", "visits")
 class PriceFloor:
     """Least price of a gap at a number of visits, under the truth; None where it is not known."""
 
-    def __init__(self, harness: Harness, flow: Cases | None) -> None:
+    def __init__(self, harness: Harness, flow: CaseTable | None) -> None:
         self._flow = flow
         self._chances = None if flow is None else bayes_chances(flow, harness)
 

@@ -25,7 +25,14 @@ N_THREADS = 2
 
 @dataclass(frozen=True)
 class Contender:
-    """A policy with the coverage prices it works under."""
+    """A policy with the coverage prices it works under.
+
+    Examples
+    --------
+    >>> learned = parity311.Contender("learned", trained.policy(0))
+    >>> learned.is_priced  # it learned without a weight on equity
+    False
+    """
 
     name: str
     policy: Policy
@@ -75,6 +82,15 @@ def evaluate(
         Steps played before any is counted.
     chunk
         Episodes one program plays at a time.
+
+    Examples
+    --------
+    >>> keys = jax.random.split(jax.random.key(3), 2)
+    >>> rule = boiler.heuristics["balanced"](params, harness)
+    >>> today = parity311.Contender("today's rule", rule)
+    >>> played = parity311.evaluate(harness, params, [today], keys)
+    >>> played.tally.published_reward.shape  # policies, episodes, components
+    (1, 2, 4)
     """
     if not contenders:
         raise InputError("There is no policy to evaluate; give at least one.")

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from parity311.errors import InputError, unknown_name
 from parity311.feeds import parsing as p
-from parity311.feeds.formats import Format, Layout
+from parity311.feeds.formats import FileLayout, Format
 from parity311.feeds.judge import APART
 from parity311.feeds.staging import Clock, rows_of, staged
 from parity311.feeds.tracts import SHARES, TractFigures
@@ -125,7 +125,9 @@ class CityMap:
             }
         )
 
-    def stage_query(self, layouts: Sequence[Layout], time: Clock = p.timestamp) -> LiteralString:
+    def stage_query(
+        self, layouts: Sequence[FileLayout], time: Clock = p.timestamp
+    ) -> LiteralString:
         """SQL of the staged rows of files of one header; ``time`` reads dates of no own format."""
         source = rows_of(layouts)
         if self.date_format is not None:
@@ -160,7 +162,7 @@ SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM 
             inner,
         )
 
-    def absent_columns(self, layout: Layout) -> dict[str, str]:
+    def absent_columns(self, layout: FileLayout) -> dict[str, str]:
         """Field -> column that the map gives and the file does not have."""
         return {
             name: given for name, given in self.complaints.items() if name not in layout.columns
@@ -192,7 +194,7 @@ SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM 
             return f"{read} AT TIME ZONE {literal(self.time_zone)}"
         return read
 
-    def read_figures(self, layout: Layout) -> TractFigures:
+    def read_figures(self, layout: FileLayout) -> TractFigures:
         """The city's figures by tract."""
         numbers = [n for n in TRACT_FIELDS if n in self.tracts and n not in ("geoid", "district")]
         chosen = ", ".join(

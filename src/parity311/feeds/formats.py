@@ -270,7 +270,7 @@ TABLE_FORMATS = (
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """How one file is to be read."""
 
     kind: str
@@ -292,7 +292,7 @@ class Layout:
         return self.unpacked or self.path
 
 
-def recognise(path: Path, own_formats: Sequence[Format] = ()) -> Layout:
+def recognise(path: Path, own_formats: Sequence[Format] = ()) -> FileLayout:
     """Find out what a file holds from its first bytes; say what is wrong if it is nothing known.
 
     ``own_formats`` are those of another city's map; with them, New York's are not tried.
@@ -350,7 +350,7 @@ def check_first_line(path: Path, head: str) -> None:
         )
 
 
-def _recognise_csv(path: Path, head: str, formats: Sequence[Format]) -> Layout:
+def _recognise_csv(path: Path, head: str, formats: Sequence[Format]) -> FileLayout:
     check_first_line(path, head)
     found = [
         layout
@@ -366,32 +366,32 @@ def _recognise_csv(path: Path, head: str, formats: Sequence[Format]) -> Layout:
 
 def _match(
     path: Path, header: list[str], formats: Sequence[Format], delimiter: str, is_json: bool = False
-) -> Layout | None:
+) -> FileLayout | None:
     """The format whose required columns are all there, the one with most columns; or none."""
-    best: Layout | None = None
+    best: FileLayout | None = None
     for known in formats:
         columns = known.match(header)
         if all(name in columns for name in known.required) and (
             best is None or len(columns) > len(best.columns)
         ):
             wanted = known.columns if known not in TABLE_FORMATS else ()
-            best = Layout(known.kind, path, columns, tuple(header), delimiter, is_json, wanted)
+            best = FileLayout(known.kind, path, columns, tuple(header), delimiter, is_json, wanted)
     return best
 
 
 def _choose(
     path: Path, header: list[str], formats: Sequence[Format], delimiter: str, is_json: bool = False
-) -> Layout:
+) -> FileLayout:
     found = _match(path, header, formats, delimiter, is_json)
     if found is None:
         raise _unknown_header(path, header, formats)
     return found
 
 
-def _recognise_json(path: Path, head: str, formats: Sequence[Format]) -> Layout:
+def _recognise_json(path: Path, head: str, formats: Sequence[Format]) -> FileLayout:
     if '"FeatureCollection"' in head[:2000]:
         kind = "districts" if '"BoroCD"' in head or '"boro_cd"' in head else "boundaries"
-        return Layout(kind, path, {}, is_json=True)
+        return FileLayout(kind, path, {}, is_json=True)
     names = _json_names(path, head)
     if "errorCode" in names:
         raise RecordsError(
@@ -399,9 +399,9 @@ def _recognise_json(path: Path, head: str, formats: Sequence[Format]) -> Layout:
             f"{str(json.loads(head).get('message', ''))[:120]!r}. Fetch it again."
         )
     if '"fieldName"' in head:
-        return Layout("metadata", path, {}, is_json=True)
+        return FileLayout("metadata", path, {}, is_json=True)
     if names and names[0] == "NAME":
-        return Layout("acs_answer", path, {}, tuple(names), is_json=True)
+        return FileLayout("acs_answer", path, {}, tuple(names), is_json=True)
     return _choose(path, names, formats, ",", is_json=True)
 
 

@@ -58,8 +58,8 @@ __all__ = ["ImportOptions", "import_records"]
 
 
 def import_records(
-    paths: Sequence[Path],
-    out: Path,
+    paths: Sequence[str | Path],
+    out: str | Path,
     options: ImportOptions | None = None,
     report: Report | None = None,
     *,
@@ -69,12 +69,19 @@ def import_records(
 
     Besides complaints, the files must include ACS figures by tract and tract boundaries. With
     ``city_map`` they are those of another city.
+
+    Examples
+    --------
+    >>> exports = ["exports/complaints.csv", "exports/acs.csv", "exports/tracts.geojson"]
+    >>> manifest = parity311.import_records(exports, "records/nyc")
+    >>> parity311.open_records("records/nyc").is_real
+    True
     """
-    options = options or ImportOptions()
+    out, options = Path(out), options or ImportOptions()
     for domain in options.domains or ():
         if city_map is None and domain not in known_domains():
             raise unknown_name("domain", domain, known_domains())
-    groups = collect_inputs(paths, city_map)
+    groups = collect_inputs([Path(path) for path in paths], city_map)
     _check_inputs(groups)
     with writing_records(out, "import", overwrite=options.overwrite) as aside:
         connection = open_work(aside / ".stage", options)

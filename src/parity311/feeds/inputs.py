@@ -11,7 +11,7 @@ from typing import Any
 
 from parity311.errors import InputError, RecordsError
 from parity311.feeds.citymap import CityMap
-from parity311.feeds.formats import Format, Layout, recognise
+from parity311.feeds.formats import FileLayout, Format, recognise
 from parity311.feeds.packing import unpack
 from parity311.storage.hashes import hash_file, is_seal_broken
 
@@ -26,7 +26,7 @@ class InputGroup:
 
     name: str
     kind: str
-    layouts: list[Layout]
+    layouts: list[FileLayout]
     provenance: dict[str, Any] = field(default_factory=dict)
     hashes: dict[str, str] = field(default_factory=dict)
     """File name -> SHA-256, where it was already computed."""

@@ -16,7 +16,7 @@ import duckdb
 
 from parity311.errors import RecordsError
 from parity311.feeds import parsing as p
-from parity311.feeds.formats import TABLE_FORMATS, Layout, unique_names
+from parity311.feeds.formats import TABLE_FORMATS, FileLayout, unique_names
 from parity311.records.sql import Connection, files, identifier, literal, literals
 
 STAGED: dict[str, LiteralString] = {
@@ -78,7 +78,7 @@ class Unreadable:
     first_line: int
 
 
-def rows_of(layouts: Sequence[Layout]) -> LiteralString:
+def rows_of(layouts: Sequence[FileLayout]) -> LiteralString:
     """SQL that reads files of one header as text under their API names; absent columns are null."""
     first = layouts[0]
     paths = files(layout.text_path for layout in layouts)
@@ -115,7 +115,7 @@ def _struct(fields: Mapping[str, str]) -> LiteralString:
     return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in fields.items()) + "}"
 
 
-def stage_query(layouts: Sequence[Layout], time: Clock = p.timestamp) -> LiteralString:
+def stage_query(layouts: Sequence[FileLayout], time: Clock = p.timestamp) -> LiteralString:
     """SQL of the staged rows of files of one header; ``time`` reads their dates."""
     return STAGE_QUERIES[layouts[0].kind](rows_of(layouts), time)
 

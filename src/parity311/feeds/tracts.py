@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from parity311.errors import RecordsError
 from parity311.feeds.boundaries import Boundaries
 from parity311.feeds.census import figures_from_answers
-from parity311.feeds.formats import Layout
+from parity311.feeds.formats import FileLayout
 from parity311.feeds.parsing import COUNTIES
 from parity311.feeds.staging import rows_of
 from parity311.records.schema import TABLES
@@ -42,7 +42,7 @@ class TractFigures:
     notes: dict[str, int] = field(default_factory=dict)
 
 
-def read_tract_figures(layouts: Sequence[Layout]) -> TractFigures:
+def read_tract_figures(layouts: Sequence[FileLayout]) -> TractFigures:
     """Read the ACS figures of files of one kind: Census answers, a merged table, a raw table."""
     kind = layouts[0].kind
     if kind == "acs_answer":
@@ -75,7 +75,7 @@ def _read_answer(path: Path) -> list[list[str | None]]:
         ) from error
 
 
-def _fetch(layout: Layout, columns: Mapping[str, LiteralString]) -> dict[str, NDArray]:
+def _fetch(layout: FileLayout, columns: Mapping[str, LiteralString]) -> dict[str, NDArray]:
     """Columns of a table file by expression, in the order of GEOID; unreadable numbers are NaN."""
     chosen = ", ".join(
         f"{expression} AS {identifier(name)}" for name, expression in columns.items()
@@ -92,7 +92,7 @@ def _number(column: str) -> LiteralString:
     return f"coalesce(TRY_CAST({identifier(column)} AS DOUBLE), 'nan'::DOUBLE)"
 
 
-def _read_tract_table(layout: Layout) -> TractFigures:
+def _read_tract_table(layout: FileLayout) -> TractFigures:
     names = {
         "population": "pop",
         "households": "households_2022",
@@ -113,7 +113,7 @@ def _read_tract_table(layout: Layout) -> TractFigures:
     return TractFigures(geoid, found, borough, np.array(board))
 
 
-def _read_acs_table(layout: Layout) -> TractFigures:
+def _read_acs_table(layout: FileLayout) -> TractFigures:
     names = {
         "population": "TOTAL_POP",
         "households": "HH_TOTAL",

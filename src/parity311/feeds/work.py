@@ -28,7 +28,15 @@ PLACE_KINDS = ("lots", "hpd_violations", "address_years")
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What a user can choose."""
+    """What an import leaves to its user.
+
+    Examples
+    --------
+    >>> options = parity311.ImportOptions(domains=("heat",), overwrite=True)
+    >>> manifest = parity311.import_records(exports, "records/nyc", options)
+    >>> list(manifest["domains"])
+    ['heat']
+    """
 
     domains: tuple[str, ...] | None = None
     """Only complaints of these domains; all when not given."""
@@ -37,8 +45,10 @@ class ImportOptions:
     keep_unlocated: bool = False
     """Keep rows whose tract is not found in a place of their own per borough, income unknown."""
     memory_limit: str = MEMORY_LIMIT
+    """Memory before spilling to disk."""
     threads: int = 2
     overwrite: bool = False
+    """Replace the imported records that are there."""
 
 
 @dataclass

@@ -25,6 +25,11 @@ def check_domain(domain: Domain, params: Any = None, *, with_planner: bool = Tru
     """Problems of a domain's decision process, in plain words; an empty list is what you want.
 
     Where the domain has a planner it is run once, half a minute for the largest of ours.
+
+    Examples
+    --------
+    >>> parity311.check_domain(boiler, with_planner=False)
+    []
     """
     given = domain.play.example() if params is None else params
     problems = check_declaration(domain) + check_shapes(domain, given)

@@ -174,7 +174,7 @@ class Dynamics:
     """(records, params, date_from, date_to) -> `SeenComplaints`: what is decided about, on record;
     explanations of one complaint need it"""
     cases: Callable[..., Any] | None = None
-    """(params) -> `parity311.engines.heuristics.Cases` where steps are independent of each other"""
+    """(params) -> `engines.heuristics.CaseTable` where steps are independent of each other"""
     candidates: Callable[..., Any] | None = None
     """(params, harness) -> policies among which a search looks for the best known, elsewhere"""
 
@@ -185,6 +185,12 @@ class Domain:
 
     Two domains are equal only if they are the same object, so that a domain can be a static
     argument of a compiled function.
+
+    Examples
+    --------
+    >>> [action.name for action in boiler.actions], boiler.preference
+    (['defer', 'inspect'], (0.5, 0.5, 0.0, 0.0))
+    >>> params = boiler.play.example()  # a small process made by hand, for a first try
     """
 
     slug: str

@@ -69,7 +69,21 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Harness:
-    """A domain with the choices a policy is trained and judged under; hashable, hence static."""
+    """A domain with the choices a policy is trained and judged under; hashable, hence static.
+
+    Examples
+    --------
+    >>> import jax
+    >>> harness = parity311.Harness(boiler, max_steps=4)
+    >>> equity = harness.equity_params(params)
+    >>> running, observation = harness.reset(jax.random.key(0), params, equity)
+    >>> observation.shape == (harness.n_features,)
+    True
+    >>> step, inspect = jax.jit(harness.step), jax.numpy.int32(1)
+    >>> moved = step(jax.random.key(1), params, equity, running, inspect)
+    >>> moved.reward.shape, bool(moved.truncated)
+    ((4,), False)
+    """
 
     domain: Domain
     observation_set: str = ""

@@ -32,9 +32,9 @@ N_RULE_TRIALS = 200
 
 def audit_run(
     source: Run,
-    spec: AuditSpec,
+    spec: AuditSpec = AuditSpec(),
     *,
-    root: Path,
+    root: Path = Path("runs"),
     domains: Sequence[str] | None = None,
     with_rules: bool = False,
     n_rule_trials: int = N_RULE_TRIALS,
@@ -43,6 +43,13 @@ def audit_run(
     """Audit what a run kept and write audit.html, audit.json and tables as a run of its own.
 
     ``overrides`` is a log of what staff did with recommendations (`parity311.pipelines.overrides`).
+
+    Examples
+    --------
+    >>> first = parity311.open_run("latest", "kept")
+    >>> found = parity311.audit_run(first, domains=["heat"])
+    >>> found["domains"][0]["domain"]
+    'heat'
     """
     if spec.date_from or spec.date_to:
         raise InputError(

@@ -34,9 +34,9 @@ def is_records_folder(given: str) -> bool:
 
 def audit_records(
     folder: str | Path,
-    spec: AuditSpec,
+    spec: AuditSpec = AuditSpec(),
     *,
-    root: Path,
+    root: Path = Path("runs"),
     domains: Sequence[str] | None = None,
     with_rules: bool = False,
     overrides: Sequence[Recommendation] = (),
@@ -45,6 +45,13 @@ def audit_records(
 
     Incidents are estimated from duplicates where the records allow it; where they do not, the
     verdict per incident says so.
+
+    Examples
+    --------
+    >>> found = parity311.audit_records(records.folder, parity311.AuditSpec(n_draws=200))
+    >>> verdicts = {row["verdict"] for row in found["domains"][0]["verdicts"]}
+    >>> verdicts <= {"PASS", "FAIL", "INSUFFICIENT"}
+    True
     """
     records = open_records(folder)
     for name in domains or ():

@@ -13,8 +13,7 @@ import numpy as np
 from parity311.agents import check_acts, get_entry
 from parity311.domains import get_domain
 from parity311.errors import EstimationError, InputError
-from parity311.estimation.correction import calibrate_what_can_be
-from parity311.estimation.world import first_test_day, scoring_params, setting_of
+from parity311.estimation.world import World, make_world
 from parity311.evaluation.compare import later_flow
 from parity311.evaluation.frontier import Frontier, play_frontier
 from parity311.evaluation.frontier_records import PriceFloor, price_of_rule, summarise_frontier
@@ -43,7 +42,13 @@ FRONTIER_FILE = "frontier.json"
 
 @dataclass(frozen=True)
 class FrontierConfig:
-    """What a frontier depends on."""
+    """What a frontier depends on.
+
+    Examples
+    --------
+    >>> parity311.FrontierConfig("boiler", "cities/small-7-measured-calibrated").agent
+    'conditioned'
+    """
 
     domain: str
     city: str
@@ -61,18 +66,6 @@ class FrontierConfig:
     has_sensitivity: bool = True
     seed: int = 0
     """Of the test episodes"""
-
-
-@dataclass(frozen=True)
-class Processes:
-    """The decision process as it was estimated, by each estimator, and as it really is."""
-
-    estimated: Any
-    by_estimator: Mapping[str, Any]
-    true: Any
-    test_from: date
-    correction: Mapping[str, Any]
-    """Which estimator was used, which failed and why."""
 
 
 def check_config(config: FrontierConfig) -> Domain:
@@ -94,23 +87,25 @@ def run_frontier(config: FrontierConfig, *, runs: Path, progress: Progress) -> d
     """Learn, score, measure, write the run; what was found, as plain figures."""
     domain = check_config(config)
     records = open_records(Path(config.city))
-    processes = read_processes(domain, records, config.estimator)
+    world = read_world(domain, records, config.estimator)
+    # What cannot be estimated or scored is told before anything is learned.
+    _ = world.estimated, world.scored, world.others
     harness = Harness(domain)
     with start_run(runs, "frontier", asdict(config)) as run:
         run.set_seeds(agents=config.seeds, episodes=config.seed)
         (add_records if records.is_real else add_city)(run, records)
         with run.stage("learning"):
-            menu, trained = learn_menu(config, harness, processes, runs, progress)
+            menu, trained = learn_menu(config, harness, world, runs, progress)
         with run.stage("playing"):
             frontier = play_frontier(
-                harness, processes.estimated, processes.true, menu, trained, seed=config.seed,
+                harness, world.estimated, world.scored, menu, trained, seed=config.seed,
                 on_seed=lambda so_far, total: progress("playing", so_far, total),
             )  # fmt: skip
         rows: list[dict[str, Any]] = []
         if config.has_sensitivity:
             with run.stage("sensitivity"):
                 rows = measure_sensitivity(
-                    harness, processes.estimated, processes.true, processes.by_estimator,
+                    harness, world.estimated, world.scored, world.others,
                     n_seeds=config.seeds, steps=config.steps, seed=config.seed,
                     progress=lambda so_far, total: progress("assumptions", so_far, total),
                 )  # fmt: skip
@@ -118,14 +113,14 @@ def run_frontier(config: FrontierConfig, *, runs: Path, progress: Progress) -> d
             config, agent=trained.agent.name, seeds=len(set(trained.seeds.tolist())),
             steps=int(trained.curve[-1]["steps"]),
         )  # fmt: skip
-        found = _describe(made_by, harness, records, processes, frontier, rows)
+        found = _describe(made_by, harness, world, frontier, rows)
         _write(run, found)
     page = run.final_path / "frontier.html"
     return {"run": run.id, "page": str(page), "config": asdict(config), **found}
 
 
-def read_processes(domain: Domain, records: Records, estimator: str = "") -> Processes:
-    """Params estimated from what came before the test period, and those that are scored in."""
+def read_world(domain: Domain, records: Records, estimator: str = "") -> World:
+    """The world that is learned in before the test period and scored in after it."""
     if estimator:
         check_estimator(estimator)
     query = "SELECT count(*) AS n FROM complaints WHERE domain = $domain"
@@ -135,72 +130,61 @@ def read_processes(domain: Domain, records: Records, estimator: str = "") -> Pro
             f"{records.folder} has no complaint of {domain.slug!r}; name a domain that it has, or "
             "other records."
         )
-    test_from = first_test_day(records, domain.slug)
-    correction = calibrate_what_can_be(
-        records, domain.slug, ESTIMATORS, records.window[0], test_from, chosen=estimator
-    )
-    params = {
-        name: domain.estimate(records, calibration, test_from)
-        for name, calibration in correction.calibrations.items()
-    }
-    estimated = params.pop(correction.used)
-    true = scoring_params(domain, records, correction.calibration, test_from)
-    return Processes(estimated, params, true, test_from, correction.describe())
+    return make_world(domain, records, estimators=ESTIMATORS, chosen=estimator, may_fail=True)
 
 
 def learn_menu(
-    config: FrontierConfig, harness: Harness, processes: Processes, runs: Path, progress: Progress
+    config: FrontierConfig, harness: Harness, world: World, runs: Path, progress: Progress
 ) -> tuple[np.ndarray, Trained]:
     """The menu and its agents: one network, one agent each, or those of an earlier sweep."""
     if config.sweep:
-        return read_sweep(Path(config.sweep), harness, processes.estimated)
+        return read_sweep(Path(config.sweep), harness, world.estimated)
     menu = spread_preferences(harness.domain.preference, config.preferences)
     told = lambda so_far, total, _: progress("learning", so_far, total)  # noqa: E731
     if get_entry(config.agent).covers_preferences:
         trained = train(
-            harness.domain, processes.estimated, config.agent, menu, range(config.seeds),
+            harness.domain, world.estimated, config.agent, menu, range(config.seeds),
             config.steps, progress=told,
         )  # fmt: skip
         return menu, trained
     # One folder a question, so that an interrupted sweep goes on and another is never mistaken.
-    asked = f"{len(menu)}x{config.seeds}-{config.steps}-{digest_arrays(processes.estimated)[:8]}"
+    asked = f"{len(menu)}x{config.seeds}-{config.steps}-{digest_arrays(world.estimated)[:8]}"
     folder = runs / f"sweep-{config.domain}-{config.agent}-{asked}"
     run_sweep(
         config.domain, config.agent, menu, range(config.seeds), config.steps, out=folder,
-        records=Path(config.city), until=processes.test_from,
-        estimator=processes.correction["estimator"],
+        records=Path(config.city), until=world.test_from,
+        estimator=world.correction.calibration.estimator,
         resume=folder.exists(), progress=told,
     )  # fmt: skip
-    return read_sweep(folder, harness, processes.estimated)
+    return read_sweep(folder, harness, world.estimated)
 
 
 def _describe(
     config: FrontierConfig,
     harness: Harness,
-    records: Records,
-    processes: Processes,
+    world: World,
     frontier: Frontier,
     sensitivity: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    flow = later_flow(harness, processes.estimated, processes.true)
+    flow = later_flow(harness, world.estimated, world.scored)
     found = summarise_frontier(frontier, PriceFloor(harness, flow))
     for point in found["points"]:
         point["command"] = command_for(
             config,
             frontier.menu[point["place"]],
-            processes.test_from,
-            processes.correction["estimator"],
+            world.test_from,
+            world.correction.calibration.estimator,
         )
     return {
         "domain": config.domain,
-        "setting": setting_of(records).words,
-        "is_real": records.is_real,
-        "correction": dict(processes.correction),
+        "setting": world.scenario.words,
+        "is_real": world.records.is_real,
+        "correction": world.correction.describe(),
         "agent": config.agent,
         "seeds": int(frontier.learned.gap.shape[1]),
-        "test_from": str(processes.test_from),
-        "estimator": processes.correction["estimator"],
-        "failed_estimators": dict(processes.correction["failed_estimators"]),
+        "test_from": str(world.test_from),
+        "estimator": world.correction.calibration.estimator,
+        "failed_estimators": dict(world.correction.failed),
         **found,
         "dual_rule": price_of_rule(frontier),
         "sensitivity": sensitivity,

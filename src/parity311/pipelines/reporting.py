@@ -16,7 +16,7 @@ from parity311.report.store import start_run
 from parity311.reporting.areas import Areas, areas_from_records
 from parity311.reporting.estimate import ESTIMATORS, estimate
 from parity311.reporting.filings import estimate_filings, holds_filings
-from parity311.reporting.incidents import Estimate
+from parity311.reporting.incidents import IncidentEstimate
 from parity311.reporting.lifetimes import Lifetime, parse_lifetime
 from parity311.reporting.own_reports import (
     read_inspections,
@@ -24,7 +24,7 @@ from parity311.reporting.own_reports import (
     read_own_reports,
     reports_from_own,
 )
-from parity311.reporting.sensitivity import Band, lifetime_band
+from parity311.reporting.sensitivity import LifetimeBand, lifetime_band
 from parity311.reporting.settings import N_DRAWS, Settings
 from parity311.reporting.strata import ALL, StrataTotals, stratify_known, total_by_stratum
 from parity311.reporting.table import (
@@ -142,7 +142,7 @@ def make_settings(config: EstimateConfig, source: Source, lifetime: Lifetime) ->
     return replace(settings, inspections=sample, closing_covariates=by_income)
 
 
-def make_estimate(config: EstimateConfig, source: Source, settings: Settings) -> Estimate:
+def make_estimate(config: EstimateConfig, source: Source, settings: Settings) -> IncidentEstimate:
     """Run the estimator; mandatory filings have their own unless the paper's is asked for."""
     if config.records is not None and config.estimator not in ("as_published", "raw"):
         records = open_records(config.records)
@@ -164,7 +164,7 @@ def run_estimate(config: EstimateConfig, runs: Path) -> dict[str, Any]:
             settings = make_settings(config, source, lifetime)
             found = make_estimate(config, source, settings)
             totals = total_by_stratum(found, strata, np.random.default_rng(config.seed))
-        band: Band | None = None
+        band: LifetimeBand | None = None
         if "mean_lifetime_days" in found.details and settings.inspections is None:
             with run.stage("sensitivity"):
                 band = lifetime_band(source.table, source.areas, strata, found, settings)
@@ -175,7 +175,7 @@ def run_estimate(config: EstimateConfig, runs: Path) -> dict[str, Any]:
 
 
 def describe_estimate(
-    source: Source, found: Estimate, totals: StrataTotals, band: Band | None
+    source: Source, found: IncidentEstimate, totals: StrataTotals, band: LifetimeBand | None
 ) -> dict[str, Any]:
     """The figures of an estimate."""
     per = totals.per_28_days

@@ -37,6 +37,12 @@ def check_records(records: Records, *, suppress: bool = True) -> dict[str, Any]:
     -------
     ``sources`` (rows in, kept, quarantined by reason), ``domains`` (a report each), ``coverage``
     (who was located, by stratum), ``repairs``, ``warnings`` (sentences, worst first).
+
+    Examples
+    --------
+    >>> report = parity311.check_records(records)
+    >>> report["kind"], report["domains"]["boiler"]["share_closed"] > 0.9
+    ('city', True)
     """
     domains = {domain: check_domain(records, domain) for domain in records.domains}
     sources = [_check_source(source) for source in records.manifest.get("sources", [])]

@@ -8,8 +8,10 @@ documentation derive from it. Fields known only after the decision live in ``out
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FORMAT_VERSION = 2
 """Rises whenever a folder written by an older version can no longer be read."""
@@ -36,16 +38,17 @@ SERVICE_LEVEL_DAYS = {"A": 1.0, "B": 40.0, "C": 60.0, "D": 90.0}
 """Days within which a visit counts as service, by severity code (NYC Comptroller MD19-122A; C and
 D are the agency's internal goals)."""
 
-TIMESTAMP = pa.timestamp("us")
+TIMESTAMP = "timestamp[us]"
 """Naive New York time, as the city publishes it."""
+TEXTS = "list<string>"
 
 
 @dataclass(frozen=True)
-class Column:
-    """One column: its Arrow type, whether it may be null, and what values are allowed."""
+class ColumnSpec:
+    """One column: its Arrow type by name, whether it may be null, what values are allowed."""
 
     name: str
-    type: pa.DataType
+    type_name: str
     meaning: str
     nullable: bool = False
     minimum: float | None = None
@@ -54,6 +57,15 @@ class Column:
     allowed_where: tuple[str, tuple[str, ...]] | None = None
     """(other column, beginnings): the allowed values bind only rows where that column starts so."""
 
+    @property
+    def type(self) -> pa.DataType:
+        """Its Arrow type."""
+        import pyarrow as pa
+
+        if self.type_name == TEXTS:
+            return pa.list_(pa.string())
+        return pa.type_for_alias(self.type_name)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -61,7 +73,7 @@ class Table:
 
     name: str
     key: str
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnSpec, ...]
     by_domain: bool = False
     free_fields: bool = False
     """Whether a domain may add columns of its own."""
@@ -74,31 +86,33 @@ class Table:
         return tuple(column.name for column in self.columns)
 
 
-def _share(name: str, meaning: str) -> Column:
-    return Column(name, pa.float64(), meaning, nullable=True, minimum=0.0, maximum=1.0)
+def _share(name: str, meaning: str) -> ColumnSpec:
+    return ColumnSpec(name, "float64", meaning, nullable=True, minimum=0.0, maximum=1.0)
 
 
 TRACTS = Table(
     "tracts",
     key="geoid",
     columns=(
-        Column("geoid", pa.string(), "state 2 + county 3 + tract 6 digits"),
-        Column(
+        ColumnSpec("geoid", "string", "state 2 + county 3 + tract 6 digits"),
+        ColumnSpec(
             "borough",
-            pa.string(),
+            "string",
             "borough name; in another city its side or district",
             allowed=BOROUGHS,
             allowed_where=("geoid", NYC_COUNTIES),
         ),
-        Column("community_board", pa.int32(), "borough digit × 100 + board", minimum=0),
-        Column("zip", pa.string(), "postal code most of the tract lies in", nullable=True),
-        Column("longitude", pa.float64(), "degrees, tract centre", minimum=-180, maximum=180),
-        Column("latitude", pa.float64(), "degrees, tract centre", minimum=-90, maximum=90),
-        Column("neighbours", pa.list_(pa.string()), "geoids of adjacent tracts"),
-        Column("population", pa.int32(), "residents", minimum=0),
-        Column("households", pa.int32(), "occupied dwellings", minimum=0),
-        Column("median_income", pa.float64(), "dollars a year", nullable=True, minimum=0),
-        Column("income_quintile", pa.int8(), "1 lowest … 5; 0 not published", minimum=0, maximum=5),
+        ColumnSpec("community_board", "int32", "borough digit × 100 + board", minimum=0),
+        ColumnSpec("zip", "string", "postal code most of the tract lies in", nullable=True),
+        ColumnSpec("longitude", "float64", "degrees, tract centre", minimum=-180, maximum=180),
+        ColumnSpec("latitude", "float64", "degrees, tract centre", minimum=-90, maximum=90),
+        ColumnSpec("neighbours", TEXTS, "geoids of adjacent tracts"),
+        ColumnSpec("population", "int32", "residents", minimum=0),
+        ColumnSpec("households", "int32", "occupied dwellings", minimum=0),
+        ColumnSpec("median_income", "float64", "dollars a year", nullable=True, minimum=0),
+        ColumnSpec(
+            "income_quintile", "int8", "1 lowest … 5; 0 not published", minimum=0, maximum=5
+        ),
         _share("share_white", "White, not Hispanic"),
         _share("share_black", "Black, not Hispanic"),
         _share("share_hispanic", "Hispanic of any race"),
@@ -106,7 +120,7 @@ TRACTS = Table(
         _share("share_renter", "renter-occupied dwellings"),
         _share("share_bachelors", "adults with a bachelor's degree or more"),
         _share("share_limited_english", "households with limited English"),
-        Column("median_year_built", pa.int32(), "year", nullable=True, minimum=1700, maximum=2100),
+        ColumnSpec("median_year_built", "int32", "year", nullable=True, minimum=1700, maximum=2100),
     ),
 )
 
@@ -114,12 +128,12 @@ BUILDINGS = Table(
     "buildings",
     key="building_id",
     columns=(
-        Column("building_id", pa.string(), "BIN or BBL"),
-        Column("tract", pa.string(), "geoid"),
-        Column("units", pa.int32(), "dwelling units", minimum=0),
-        Column("year_built", pa.int32(), "year", nullable=True, minimum=1600, maximum=2100),
-        Column("boilers", pa.int16(), "registered boilers", minimum=0),
-        Column("elevators", pa.int16(), "registered elevators", minimum=0),
+        ColumnSpec("building_id", "string", "BIN or BBL"),
+        ColumnSpec("tract", "string", "geoid"),
+        ColumnSpec("units", "int32", "dwelling units", minimum=0),
+        ColumnSpec("year_built", "int32", "year", nullable=True, minimum=1600, maximum=2100),
+        ColumnSpec("boilers", "int16", "registered boilers", minimum=0),
+        ColumnSpec("elevators", "int16", "registered elevators", minimum=0),
     ),
 )
 
@@ -129,16 +143,16 @@ COMPLAINTS = Table(
     by_domain=True,
     free_fields=True,
     columns=(
-        Column("complaint_id", pa.string(), "one report by one person (or one filing)"),
-        Column("incident_id", pa.string(), "case the agency linked it to", nullable=True),
-        Column("domain", pa.string(), "slug of the domain"),
-        Column("category", pa.string(), "complaint code of the source"),
-        Column("severity", pa.string(), "priority code", allowed=SEVERITIES),
-        Column("received_at", TIMESTAMP, "when it was received"),
-        Column("tract", pa.string(), "geoid"),
-        Column("building_id", pa.string(), "BIN or BBL", nullable=True),
-        Column("channel", pa.string(), "how it came in", allowed=CHANNELS),
-        Column("language", pa.string(), "ISO 639-1 code, or 'other'", nullable=True),
+        ColumnSpec("complaint_id", "string", "one report by one person (or one filing)"),
+        ColumnSpec("incident_id", "string", "case the agency linked it to", nullable=True),
+        ColumnSpec("domain", "string", "slug of the domain"),
+        ColumnSpec("category", "string", "complaint code of the source"),
+        ColumnSpec("severity", "string", "priority code", allowed=SEVERITIES),
+        ColumnSpec("received_at", TIMESTAMP, "when it was received"),
+        ColumnSpec("tract", "string", "geoid"),
+        ColumnSpec("building_id", "string", "BIN or BBL", nullable=True),
+        ColumnSpec("channel", "string", "how it came in", allowed=CHANNELS),
+        ColumnSpec("language", "string", "ISO 639-1 code, or 'other'", nullable=True),
     ),
 )
 
@@ -149,12 +163,12 @@ OUTCOMES = Table(
     free_fields=True,
     time_order=(("first_visit_at", "closed_at"),),
     columns=(
-        Column("complaint_id", pa.string(), "the complaint"),
-        Column("closed_at", TIMESTAMP, "when it was closed", nullable=True),
-        Column("disposition", pa.string(), "closing code of the source", nullable=True),
-        Column("disposition_class", pa.string(), "its class", allowed=DISPOSITION_CLASSES),
-        Column("first_visit_at", TIMESTAMP, "first visit to its case", nullable=True),
-        Column("n_visits", pa.int16(), "visits to its case", minimum=0),
+        ColumnSpec("complaint_id", "string", "the complaint"),
+        ColumnSpec("closed_at", TIMESTAMP, "when it was closed", nullable=True),
+        ColumnSpec("disposition", "string", "closing code of the source", nullable=True),
+        ColumnSpec("disposition_class", "string", "its class", allowed=DISPOSITION_CLASSES),
+        ColumnSpec("first_visit_at", TIMESTAMP, "first visit to its case", nullable=True),
+        ColumnSpec("n_visits", "int16", "visits to its case", minimum=0),
     ),
 )
 
@@ -163,21 +177,21 @@ VISITS = Table(
     key="visit_id",
     by_domain=True,
     columns=(
-        Column("visit_id", pa.string(), "one visit"),
-        Column("complaint_id", pa.string(), "first complaint of the case visited"),
-        Column("visited_at", TIMESTAMP, "when"),
-        Column("attempt", pa.int16(), "1 for the first visit to the case", minimum=1),
-        Column("result", pa.string(), "what was found", allowed=VISIT_RESULTS),
-        Column(
+        ColumnSpec("visit_id", "string", "one visit"),
+        ColumnSpec("complaint_id", "string", "first complaint of the case visited"),
+        ColumnSpec("visited_at", TIMESTAMP, "when"),
+        ColumnSpec("attempt", "int16", "1 for the first visit to the case", minimum=1),
+        ColumnSpec("result", "string", "what was found", allowed=VISIT_RESULTS),
+        ColumnSpec(
             "propensity",
-            pa.float64(),
+            "float64",
             "chance the logging rule had of choosing this case that day",
             nullable=True,
             minimum=0.0,
             maximum=1.0,
         ),
-        Column("n_waiting", pa.int32(), "cases waiting that day", nullable=True, minimum=0),
-        Column("n_slots", pa.int32(), "visits that day", nullable=True, minimum=0),
+        ColumnSpec("n_waiting", "int32", "cases waiting that day", nullable=True, minimum=0),
+        ColumnSpec("n_slots", "int32", "visits that day", nullable=True, minimum=0),
     ),
 )
 

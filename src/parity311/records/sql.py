@@ -12,11 +12,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import LiteralString, Protocol, cast
-
-import duckdb
+from typing import TYPE_CHECKING, LiteralString, Protocol, cast
 
 from parity311.errors import InputError
+
+if TYPE_CHECKING:
+    import duckdb
+    import numpy as np
 
 Value = str | float | date
 """What a query takes as a parameter."""
@@ -107,12 +109,21 @@ def _as_text(path: Path) -> str:
 
 def connect() -> Connection:
     """An empty database in memory; it fetches no extension and draws no progress bar."""
+    import duckdb
+
     connection = duckdb.connect(
         config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     )
     # Its bar would go to standard output, into the middle of JSON.
     connection.execute("SET enable_progress_bar = false")
     return cast(Connection, connection)
+
+
+def add_columns(connection: Connection, name: str, columns: Mapping[str, np.ndarray]) -> None:
+    """Make a table of columns of one length, (n,) each."""
+    import pyarrow as pa
+
+    connection.register(name, pa.table(dict(columns)))
 
 
 def add_view(connection: Connection, name: str, paths: Sequence[Path]) -> None:

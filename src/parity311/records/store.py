@@ -16,18 +16,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import TYPE_CHECKING, Any, LiteralString
 
-import duckdb
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from parity311 import __version__
 from parity311.errors import RecordsError, unknown_name
 from parity311.records.schema import FORMAT_VERSION, TABLES
 from parity311.records.sql import Connection, Value, add_view, connect, literal, lock
-from parity311.records.validate import validate_file, validate_table
 from parity311.storage.folders import (
     Kind,
     describe_folder,
@@ -36,8 +31,15 @@ from parity311.storage.folders import (
     writing_folder,
 )
 from parity311.storage.hashes import describe_file, is_of_size, is_seal_broken, is_unchanged, seal
+from parity311.version import __version__
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MANIFEST = "manifest.json"
+READERS = ("duckdb", "pyarrow", "scipy")
+"""Packages that read records and estimate from them. A machine that only trains and plays needs
+none of them, so they are imported where they are used."""
 OTHER_FILES = ("truth/parameters.json",)
 """Files of a records folder that hold no rows."""
 FILE_NAME = re.compile(r"([a-z][a-z0-9_]*/){0,2}[a-z][a-z0-9_]*\.parquet")
@@ -92,6 +94,8 @@ def table_path(folder: Path, name: str, domain: str | None = None) -> Path:
 
 def write_table(folder: Path, name: str, data: pa.Table, domain: str | None = None) -> None:
     """Validate a canonical table and write it into a records folder."""
+    from parity311.records.validate import validate_table
+
     path = table_path(folder, name, domain)
     validate_table(TABLES[name], data, str(path.relative_to(folder)))
     write_parquet(path, data)
@@ -99,12 +103,16 @@ def write_table(folder: Path, name: str, data: pa.Table, domain: str | None = No
 
 def write_parquet(path: Path, data: pa.Table) -> None:
     """Write one Parquet file the one way that gives the same bytes for the same rows."""
+    import pyarrow.parquet as pq
+
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(data, path, compression="zstd", write_statistics=True)
 
 
 def write_manifest(folder: Path, kind: str, details: dict[str, Any]) -> dict[str, Any]:
     """Record what lies in the folder: rows and hash of every file, and one fingerprint of all."""
+    import pyarrow.parquet as pq
+
     files = {}
     for path in sorted(folder.rglob("*.parquet")):
         rows = {"rows": pq.read_metadata(path).num_rows}
@@ -217,14 +225,36 @@ def _cure(folder: Path, manifest: dict[str, Any]) -> str:
 
 
 def open_records(folder: str | Path) -> Records:
-    """Open a records folder, synthetic or imported, after checking that it is whole."""
+    """Open a records folder, synthetic or imported, after checking that it is whole.
+
+    Examples
+    --------
+    >>> records = parity311.open_records("cities/small-7-measured-calibrated")
+    >>> records.domains
+    ('boiler',)
+    """
+    absent = [name for name in READERS if find_spec(name) is None]
+    if absent:
+        raise RecordsError(
+            f"{folder} cannot be read: {', '.join(absent)} is not installed here. Install with "
+            f"`pip install {' '.join(absent)}`, or train from params that another machine wrote."
+        )
     folder = Path(folder)
     return Records(folder, read_manifest(folder))
 
 
 @dataclass(frozen=True)
 class Records:
-    """The canonical tables of one folder. It has no way to the truth of a synthetic city."""
+    """The canonical tables of one folder. It has no way to the truth of a synthetic city.
+
+    Examples
+    --------
+    >>> records.table("tracts").num_rows
+    200
+    >>> query = "SELECT count(*) AS n FROM complaints WHERE domain = $domain"
+    >>> records.sql(query, domain="boiler")["n"][0].as_py() > 1000
+    True
+    """
 
     folder: Path
     manifest: dict[str, Any]
@@ -266,6 +296,11 @@ class Records:
         self, name: str, domain: str | None = None, columns: Sequence[str] | None = None
     ) -> pa.Table:
         """Read one table, checked against its schema unless only some columns are asked for."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from parity311.records.validate import validate_table
+
         path = table_path(self.folder, name, domain)
         if not path.is_file():
             have = ", ".join(self.domains) or "none"
@@ -324,6 +359,8 @@ class Records:
 
         A value goes in by keyword: ``sql("... WHERE domain = $domain", domain=domain)``.
         """
+        import duckdb
+
         try:
             return self.connection.sql(query, params=parameters).to_arrow_table()
         except duckdb.Error as error:
@@ -335,6 +372,8 @@ class Records:
 
     def validate(self) -> None:
         """Check every table of the folder in batches; raise on the first row that is wrong."""
+        from parity311.records.validate import validate_file
+
         for name, table in TABLES.items():
             for domain in self.domains if table.by_domain else (None,):
                 path = table_path(self.folder, name, domain)

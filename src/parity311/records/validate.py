@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from parity311.errors import RecordsError
-from parity311.records.schema import Column, Table
+from parity311.records.schema import ColumnSpec, Table
 from parity311.records.sql import connect, files, identifier
 
 
@@ -77,7 +77,7 @@ def _starts_with(values: pa.ChunkedArray, beginnings: tuple[str, ...]) -> pa.Chu
 
 
 def _check_column(
-    column: Column,
+    column: ColumnSpec,
     values: pa.ChunkedArray,
     where: str,
     first_row: int,
@@ -113,7 +113,7 @@ def _type_matches(given: pa.DataType, expected: pa.DataType) -> bool:
 
 
 def _fail(
-    column: Column,
+    column: ColumnSpec,
     values: pa.ChunkedArray,
     bad: pa.ChunkedArray,
     where: str,

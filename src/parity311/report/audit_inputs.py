@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from parity311.audit.cells import AuditInputs, cells_from_table, table_from_cells
 from parity311.audit.episodes import EPISODE_DENOMINATORS, LABELS, EpisodeInputs
-from parity311.audit.strata import POSITION, PUBLISHED_COVARIATES, Places, places_from_tables
+from parity311.audit.strata import POSITION, PUBLISHED_COVARIATES, AuditPlaces, places_from_tables
 from parity311.audit.windows import Windows, table_from_windows, windows_from_table
 from parity311.errors import InputError, RunError
 from parity311.records.strata import RACE_GROUPS
@@ -69,7 +69,7 @@ def _cells_table(one: AuditInputs) -> pa.Table:
     return _keyed(one, table_from_cells(one.cells, one.places))
 
 
-def _places_table(setting: str, places: Places) -> pa.Table:
+def _places_table(setting: str, places: AuditPlaces) -> pa.Table:
     columns: dict[str, Any] = {
         "setting": pa.array([setting] * places.n_tracts, pa.string()),
         "geoid": pa.array(places.geoid.tolist(), pa.string()),
@@ -191,12 +191,12 @@ def _select(table: pa.Table, key: dict[str, str]) -> pa.Table:
     return table.filter(pa.array(keep))
 
 
-def _load_places(table: pa.Table) -> Places:
+def _load_places(table: pa.Table) -> AuditPlaces:
     dwellings = dict(zip(table["geoid"].to_pylist(), table["dwellings"].to_pylist(), strict=True))
     return places_from_tables(table, dwellings)
 
 
-def _load_windows(table: pa.Table, places: Places) -> Windows | None:
+def _load_windows(table: pa.Table, places: AuditPlaces) -> Windows | None:
     return windows_from_table(table, places.geoid) if len(table) else None
 
 

@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from parity311 import __version__
 from parity311.errors import RunError
 from parity311.storage.hashes import describe_file, is_of_size, is_seal_broken, is_unchanged
 from parity311.storage.strict_json import read_json
+from parity311.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +34,15 @@ LATEST = "latest"
 
 @dataclass(frozen=True)
 class Run:
-    """A complete run; everything is read from its folder when asked for."""
+    """A complete run; everything is read from its folder when asked for.
+
+    Examples
+    --------
+    >>> first.config["preset"], first.changed_files()
+    ('small', ())
+    >>> [row["policy"] for row in first.metrics["comparisons"][0]["policies"]]
+    ['balanced']
+    """
 
     path: Path
     info: dict[str, Any]
@@ -94,12 +102,25 @@ class Run:
 
 
 def open_run(path_or_id: str | Path, root: str | Path = "runs") -> Run:
-    """Open a complete run by its folder, its id, the beginning of its id, or `latest`."""
+    """Open a complete run by its folder, its id, the beginning of its id, or `latest`.
+
+    Examples
+    --------
+    >>> first = parity311.open_run("latest", "kept")
+    >>> first.info["command"]
+    'run'
+    """
     return read_run_folder(_find_folder(str(path_or_id), Path(root)))
 
 
 def list_runs(root: str | Path = "runs") -> tuple[str, ...]:
-    """Return the ids of all complete runs, oldest first."""
+    """Return the ids of all complete runs, oldest first.
+
+    Examples
+    --------
+    >>> parity311.list_runs("kept") == (first.id,)
+    True
+    """
     folder = Path(root)
     if not folder.is_dir():
         return ()

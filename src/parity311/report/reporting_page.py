@@ -16,8 +16,8 @@ from parity311.report.sections import Column, Picture, Report, Section, TableVie
 from parity311.report.store import RunWriter
 from parity311.reporting.areas import Areas
 from parity311.reporting.exposure_rate import WIDE
-from parity311.reporting.incidents import INTERVAL, Estimate
-from parity311.reporting.sensitivity import Band
+from parity311.reporting.incidents import INTERVAL, IncidentEstimate
+from parity311.reporting.sensitivity import LifetimeBand
 from parity311.reporting.strata import StrataTotals
 from parity311.reporting.table import ReportTable
 
@@ -34,9 +34,9 @@ def write_estimate(
     run: RunWriter,
     areas: Areas,
     table: ReportTable,
-    found: Estimate,
+    found: IncidentEstimate,
     totals: StrataTotals,
-    band: Band | None,
+    band: LifetimeBand | None,
 ) -> None:
     """Write estimates per area, area and window, and stratum, with a map and a ranked plot."""
     run.add_table("areas", _area_rows(areas, table, found, totals))
@@ -56,7 +56,7 @@ def write_estimate(
 
 
 def _area_rows(
-    areas: Areas, table: ReportTable, found: Estimate, totals: StrataTotals
+    areas: Areas, table: ReportTable, found: IncidentEstimate, totals: StrataTotals
 ) -> dict[str, Any]:
     scale = totals.windows_28d
     names = np.array(totals.strata.names, dtype=object)
@@ -79,7 +79,9 @@ def _window_starts(table: ReportTable) -> list[Any]:
     return [table.date_from + place * step for place in range(table.n_windows)]
 
 
-def _area_window_columns(areas: Areas, table: ReportTable, found: Estimate) -> dict[str, Any]:
+def _area_window_columns(
+    areas: Areas, table: ReportTable, found: IncidentEstimate
+) -> dict[str, Any]:
     n_areas, n_windows = found.incidents.shape
     lower, upper = found.window_intervals()
     starts = np.array(_window_starts(table), dtype="datetime64[D]")
@@ -105,7 +107,9 @@ def _stratum_window_columns(table: ReportTable, totals: StrataTotals) -> dict[st
     }
 
 
-def _stratum_columns(table: ReportTable, totals: StrataTotals, band: Band | None) -> dict[str, Any]:
+def _stratum_columns(
+    table: ReportTable, totals: StrataTotals, band: LifetimeBand | None
+) -> dict[str, Any]:
     scale = totals.windows_28d
     n = len(totals.strata.names)
     lower, upper = np.percentile(totals.draws_per_28_days, (5, 95), axis=0)
@@ -141,7 +145,7 @@ def _stratum_estimates(columns: dict[str, Any]) -> list[pictures.Estimate]:
     ]
 
 
-def _draw_map(run: RunWriter, areas: Areas, found: Estimate) -> bool:
+def _draw_map(run: RunWriter, areas: Areas, found: IncidentEstimate) -> bool:
     """Draw the map where positions and shares are known; whether it was drawn."""
     if areas.position is None or not np.isfinite(found.reported_share).any():
         return False
@@ -172,7 +176,12 @@ STRATA_VIEW = TableView(
 
 
 def _estimate_report(
-    found: Estimate, totals: StrataTotals, band: Band | None, table: ReportTable, *, has_map: bool
+    found: IncidentEstimate,
+    totals: StrataTotals,
+    band: LifetimeBand | None,
+    table: ReportTable,
+    *,
+    has_map: bool,
 ) -> Report:
     shown = [
         Picture(

@@ -59,8 +59,8 @@ import subprocess
 import sys
 from importlib import metadata
 
-from parity311 import __version__
 from parity311.storage.strict_json import canonical_json
+from parity311.version import __version__
 
 RECORDED_PACKAGES = (
     "jax",

@@ -18,11 +18,11 @@ from parity311.reporting.areas import Areas
 from parity311.reporting.as_published import MIN_DUPLICATES
 from parity311.reporting.counts import geometric, zero_truncated
 from parity311.reporting.exposure_rate import exposure_rate
-from parity311.reporting.incidents import Estimate, estimate_from_shares
+from parity311.reporting.incidents import IncidentEstimate, estimate_from_shares
 from parity311.reporting.settings import Settings
 from parity311.reporting.table import ReportTable
 
-BASES: dict[str, Callable[[ReportTable, Areas, Settings], Estimate]] = {
+BASES: dict[str, Callable[[ReportTable, Areas, Settings], IncidentEstimate]] = {
     "exposure_rate": exposure_rate,
     "zero_truncated": zero_truncated,
     "geometric": geometric,
@@ -35,7 +35,7 @@ MIN_AREAS = 10
 BY_PROXY = f"fewer than {MIN_DUPLICATES} duplicates: P(reported) from its census covariates"
 
 
-def acs_proxy(table: ReportTable, areas: Areas, settings: Settings) -> Estimate:
+def acs_proxy(table: ReportTable, areas: Areas, settings: Settings) -> IncidentEstimate:
     """Estimate by ``settings.proxy_of`` where there are duplicates enough, by the proxy elsewhere.
 
     Every joint draw of the estimator has its own fit of the proxy; what the proxy does not explain

@@ -26,7 +26,7 @@ from scipy.special import expit
 
 from parity311.errors import EstimationError
 from parity311.reporting.areas import Areas, standardise
-from parity311.reporting.incidents import Estimate, estimate_from_factors
+from parity311.reporting.incidents import IncidentEstimate, estimate_from_factors
 from parity311.reporting.settings import Settings
 from parity311.reporting.table import ReportTable
 from parity311.reporting.weekly import WEEK_DAYS
@@ -140,7 +140,7 @@ def measure_propensity(
     return Propensity(moment, use_moment, error, proxy, design)
 
 
-def as_published(table: ReportTable, areas: Areas, settings: Settings) -> Estimate:
+def as_published(table: ReportTable, areas: Areas, settings: Settings) -> IncidentEstimate:
     """Estimate incidents as the paper does, on windows that end at every week, and draw ρ̂ too.
 
     The figure of a window of the table is the mean of Î_t over the steps t in it. Draws: ρ̂ normal

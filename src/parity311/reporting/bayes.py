@@ -19,7 +19,7 @@ from parity311.reporting.cells import Cells, build_cells
 from parity311.reporting.convergence import Convergence, assess_convergence, import_sampler
 from parity311.reporting.exposure_rate import check_repeats
 from parity311.reporting.graph import smooth_basis
-from parity311.reporting.incidents import NOT_PUBLISHED, Estimate, estimate_from_shares
+from parity311.reporting.incidents import NOT_PUBLISHED, IncidentEstimate, estimate_from_shares
 from parity311.reporting.inspections import inspected_cells
 from parity311.reporting.model import LOG_CALLBACK, LOG_ODDS, LOGIT_SILENT
 from parity311.reporting.settings import Settings
@@ -249,7 +249,7 @@ def _collect(
     )
 
 
-def exposure_rate_bayes(table: ReportTable, areas: Areas, settings: Settings) -> Estimate:
+def exposure_rate_bayes(table: ReportTable, areas: Areas, settings: Settings) -> IncidentEstimate:
     """Estimate incidents from the full posterior; the text says whether it converged."""
     fitted = fit_bayes(table, areas, settings)
     keep = np.linspace(0, len(fitted.log_odds) - 1, settings.n_draws).astype(int)

@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parity311 import __version__
 from parity311.records.store import Records
 from parity311.reporting.areas import areas_from_records
 from parity311.reporting.estimate import check_estimator, estimate
 from parity311.reporting.filings import estimate_filings, holds_filings
-from parity311.reporting.incidents import INTERVAL, Estimate
+from parity311.reporting.incidents import INTERVAL, IncidentEstimate
 from parity311.reporting.lifetimes import Lifetime, estimated
 from parity311.reporting.settings import N_DRAWS, Settings
 from parity311.reporting.strata import Strata, StrataTotals, stratify, total_by_stratum
 from parity311.reporting.table import reports_from_records
 from parity311.storage.disk import telling_disk_errors
 from parity311.storage.hashes import read_hashed, write_hashed
+from parity311.version import __version__
 
 if TYPE_CHECKING:
     from parity311.reporting.calibration import Calibration
@@ -80,7 +80,7 @@ def save_calibration(path: Path, key: str, result: Calibration) -> None:
             name = prefix + field.name
             if isinstance(value, np.ndarray):
                 arrays[name] = value.astype(str) if value.dtype == object else value
-            elif not isinstance(value, Estimate | StrataTotals | Strata):
+            elif not isinstance(value, IncidentEstimate | StrataTotals | Strata):
                 plain[name] = str(value) if isinstance(value, date) else value
     plain["strata.kind"] = result.totals.strata.kind
     arrays[PLAIN] = np.array(json.dumps(plain))
@@ -110,7 +110,7 @@ def load_calibration(path: Path, key: str) -> Calibration | None:
     values["strata"] = tuple(values["strata"])
     strata = Strata(plain["strata.kind"], values["strata"], values["stratum_of_area"])
     totals = StrataTotals(strata=strata, **_part(StrataTotals, values, "totals.", ("strata",)))
-    found = Estimate(**_part(Estimate, values, "estimate."))
+    found = IncidentEstimate(**_part(IncidentEstimate, values, "estimate."))
     own = _part(Calibration, values, "", ("totals", "estimate"))
     return Calibration(**own, totals=totals, estimate=found)
 
@@ -121,7 +121,15 @@ def _part(kind: Any, values: dict[str, Any], prefix: str, but: tuple[str, ...] =
 
 @dataclass(frozen=True)
 class Calibration:
-    """What one calibration hands on."""
+    """What one calibration hands on.
+
+    Examples
+    --------
+    >>> calibration.denominators.shape, calibration.intervals.shape
+    ((6,), (6, 2))
+    >>> bool((calibration.intervals[:, 0] <= calibration.intervals[:, 1]).all())
+    True
+    """
 
     domain: str
     estimator: str
@@ -142,7 +150,7 @@ class Calibration:
     households: np.ndarray
     """(n_strata,) households: the audit's third denominator."""
     totals: StrataTotals
-    estimate: Estimate
+    estimate: IncidentEstimate
     assumptions: str
     """Every assumption in words."""
 
@@ -160,10 +168,17 @@ def calibrate(
     seed: int = 0,
     cache: Path | None = None,
 ) -> Calibration:
-    """Run the five steps on the records of one domain in [date_from, date_to).
+    """Estimate how many incidents there were, reported or not, by stratum.
+
+    The five steps are run on the records of one domain in [date_from, date_to).
 
     Parameters
     ----------
+    strata
+        How tracts are grouped: ``income5`` is by income quintile.
+    estimator
+        How complaints become incidents: ``exposure_rate`` from how soon others report the same,
+        ``as_published`` by the published formula, ``raw`` as they are, and others.
     lifetime
         Law of natural lifetimes; estimated from the reports when not given.
     cache
@@ -173,6 +188,12 @@ def calibrate(
     -----
     Where the records are mandatory filings (boilers), need is defective boiler-years and propensity
     is filed over registered boilers, unless ``as_published`` or ``raw`` is asked for.
+
+    Examples
+    --------
+    >>> calibration = parity311.calibrate(records, "boiler", n_draws=200)
+    >>> calibration.strata
+    ('1', '2', '3', '4', '5', 'unknown')
     """
     check_estimator(estimator)
     date_from = date_from or records.window[0]

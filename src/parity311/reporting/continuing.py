@@ -130,7 +130,7 @@ UNTOLD = "Every case is taken as an incident of its own: intake does not tell th
 
 
 @dataclass(frozen=True)
-class Cases:
+class BuildingCases:
     """Cases of one domain with a building, in order of building and opening."""
 
     incident: pa.ChunkedArray
@@ -221,7 +221,7 @@ def _rates(pairs: np.ndarray) -> np.ndarray:
     return (pairs + MIN_PAIRS * everywhere) / (pairs.sum(axis=1, keepdims=True) + MIN_PAIRS)
 
 
-def read_cases(records: Records, domain: str, date_to: date, areas: Areas) -> Cases:
+def read_cases(records: Records, domain: str, date_to: date, areas: Areas) -> BuildingCases:
     """Cases that residents opened at a building before ``date_to``."""
     rows = records.sql(
         """
@@ -250,7 +250,7 @@ FROM r GROUP BY incident ORDER BY building, opened, incident""",
 
     tract, tracts = codes("tract")
     ended, classes = codes("ended")
-    return Cases(
+    return BuildingCases(
         incident=rows["incident"],
         building=codes("building")[0].astype(np.int64),
         opened_day=rows["opened"].to_numpy(zero_copy_only=False).astype(np.float64),
@@ -264,7 +264,7 @@ FROM r GROUP BY incident ORDER BY building, opened, incident""",
     )
 
 
-def candidate_pairs(cases: Cases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def candidate_pairs(cases: BuildingCases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pairs (case, earlier case of its building it may continue, rank by closing, 0 the last).
 
     A case that was written up as a violation ended its incident and cannot be continued.
@@ -287,7 +287,7 @@ def candidate_pairs(cases: Cases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return later, earlier, rank
 
 
-def _concurrent_agreement(cases: Cases) -> np.ndarray:
+def _concurrent_agreement(cases: BuildingCases) -> np.ndarray:
     """(6, 4) pairs by quintile and agreement: a case and the one before it, still open then."""
     two = np.arange(1, len(cases.incident))
     one = two - 1

@@ -17,7 +17,7 @@ from parity311.reporting.exposure_rate import (
     estimate_from_fit,
     fit_rows,
 )
-from parity311.reporting.incidents import Estimate, estimate_from_factors
+from parity311.reporting.incidents import IncidentEstimate, estimate_from_factors
 from parity311.reporting.lifetimes import fixed
 from parity311.reporting.likelihood import RowData
 from parity311.reporting.model import NEVER, Model
@@ -28,7 +28,7 @@ ONE_LIFETIME = fixed(1.0)
 """The unit of time is a lifetime."""
 
 
-def zero_truncated(table: ReportTable, areas: Areas, settings: Settings) -> Estimate:
+def zero_truncated(table: ReportTable, areas: Areas, settings: Settings) -> IncidentEstimate:
     """Poisson reports per incident, seen only if there is one: P(reported) = 1 − e^−λ.
 
     λ̂ solves reports per reported incident = λ/(1 − e^−λ); pooled over areas.
@@ -41,7 +41,7 @@ def zero_truncated(table: ReportTable, areas: Areas, settings: Settings) -> Esti
     return estimate_from_fit("zero_truncated", text, fitted, table, areas, settings, has_rate=False)
 
 
-def geometric(table: ReportTable, areas: Areas, settings: Settings) -> Estimate:
+def geometric(table: ReportTable, areas: Areas, settings: Settings) -> IncidentEstimate:
     """Geometric reports per incident: P(reported) = D/C, Î = R·C/D; pooled over areas."""
     fitted = _fit_counts("geometric", table, areas, settings)
     text = (
@@ -63,7 +63,7 @@ def _fit_counts(law: str, table: ReportTable, areas: Areas, settings: Settings) 
     return RateFit(cells, fit_rows(model, data, cells.row_cell[use]))
 
 
-def lower_bound(table: ReportTable, areas: Areas, settings: Settings) -> Estimate:
+def lower_bound(table: ReportTable, areas: Areas, settings: Settings) -> IncidentEstimate:
     """Chao1 in its form without division by zero: R + f₁(f₁ − 1) / (2(f₂ + 1)).
 
     f₁, f₂: incidents with one and two reports. A lower bound whatever the spread of reporting;
@@ -106,7 +106,7 @@ def lower_bound(table: ReportTable, areas: Areas, settings: Settings) -> Estimat
     )
 
 
-def raw(table: ReportTable, areas: Areas, settings: Settings) -> Estimate:
+def raw(table: ReportTable, areas: Areas, settings: Settings) -> IncidentEstimate:
     """Complaints as they are: no correction, no uncertainty, nothing unreported."""
     ones = np.ones(areas.n_areas)
     return estimate_from_factors(

@@ -11,7 +11,7 @@ from parity311.reporting.areas import Areas
 from parity311.reporting.as_published import as_published
 from parity311.reporting.counts import geometric, lower_bound, raw, zero_truncated
 from parity311.reporting.exposure_rate import exposure_rate, exposure_rate_even
-from parity311.reporting.incidents import Estimate
+from parity311.reporting.incidents import IncidentEstimate
 from parity311.reporting.settings import Settings
 from parity311.reporting.table import ReportTable
 
@@ -22,7 +22,7 @@ class Estimator:
 
     name: str
     meaning: str
-    compute: Callable[[ReportTable, Areas, Settings], Estimate]
+    compute: Callable[[ReportTable, Areas, Settings], IncidentEstimate]
     uses_lifetime: bool = False
     is_comparison_only: bool = False
     """Never a default and nothing to fall back to: shown beside others, for what it gets wrong."""
@@ -62,7 +62,7 @@ ESTIMATORS = {estimator.name: estimator for estimator in LISTED}
 """Estimators that take seconds; `compare` and `validate` run all of them."""
 
 
-def _sample_exposure_rate(table: ReportTable, areas: Areas, settings: Settings) -> Estimate:
+def _sample_exposure_rate(table: ReportTable, areas: Areas, settings: Settings) -> IncidentEstimate:
     from parity311.reporting.bayes import exposure_rate_bayes
 
     return exposure_rate_bayes(table, areas, settings)
@@ -88,7 +88,7 @@ def check_estimator(name: str) -> None:
 
 def estimate(
     table: ReportTable, areas: Areas, *, estimator: str = "exposure_rate", **settings
-) -> Estimate:
+) -> IncidentEstimate:
     """Estimate incidents per area and window from reported incidents.
 
     Parameters

@@ -19,7 +19,7 @@ from parity311.reporting.hierarchy import Fit, fit_hierarchy
 from parity311.reporting.incidents import (
     INTERVAL,
     NOT_PUBLISHED,
-    Estimate,
+    IncidentEstimate,
     estimate_from_shares,
 )
 from parity311.reporting.inspections import inspected_cells
@@ -125,7 +125,7 @@ class RateFit:
         return out
 
 
-def exposure_rate(table: ReportTable, areas: Areas, settings: Settings) -> Estimate:
+def exposure_rate(table: ReportTable, areas: Areas, settings: Settings) -> IncidentEstimate:
     """Zero-inflated Poisson with exposure and a lifetime law, partially pooled over areas.
 
     Rates vary between incidents of one place (Gamma), as far as the reports show it.
@@ -135,7 +135,7 @@ def exposure_rate(table: ReportTable, areas: Areas, settings: Settings) -> Estim
     return estimate_from_fit("exposure_rate", assumption, fitted, table, areas, settings)
 
 
-def exposure_rate_even(table: ReportTable, areas: Areas, settings: Settings) -> Estimate:
+def exposure_rate_even(table: ReportTable, areas: Areas, settings: Settings) -> IncidentEstimate:
     """The same with one rate for all incidents of a place and pattern."""
     fitted = fit_exposure_rate(table, areas, settings)
     assumption = settings.lifetime.describe(fitted.mean_lifetime_days)
@@ -223,7 +223,7 @@ def estimate_from_fit(
     settings: Settings,
     *,
     has_rate: bool = True,
-) -> Estimate:
+) -> IncidentEstimate:
     """Draw parameters and effects jointly and turn them into estimated incidents."""
     draws = fitted.fit.draw(np.random.default_rng(settings.seed), settings.n_draws)
     rates = np.exp(fitted.log_rate_of_areas(draws.parameters, draws.effects))

@@ -11,7 +11,7 @@ import numpy as np
 from parity311.errors import EstimationError
 from parity311.records.store import Records
 from parity311.reporting.areas import Areas
-from parity311.reporting.incidents import Estimate, estimate_from_factors
+from parity311.reporting.incidents import IncidentEstimate, estimate_from_factors
 from parity311.reporting.settings import Settings
 from parity311.reporting.table import WINDOW_QUERY, ReportTable
 
@@ -36,7 +36,7 @@ def holds_filings(records: Records, domain: str) -> bool:
 
 def estimate_filings(
     records: Records, domain: str, table: ReportTable, areas: Areas, settings: Settings
-) -> Estimate:
+) -> IncidentEstimate:
     """Estimate defective boiler-years per tract and window, with draws of P(filed) by tract."""
     defects = _defects_by_window(records, domain, table, areas)
     filed = table.n_reports.sum(axis=1)

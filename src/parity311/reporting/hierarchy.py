@@ -55,7 +55,7 @@ are all but unknown, both would swing for ever, and their average is taken."""
 
 
 @dataclass(frozen=True)
-class State:
+class FitState:
     """Where a fit stands."""
 
     parameters: np.ndarray
@@ -75,7 +75,7 @@ class State:
         return self.curvature
 
 
-def settle(model: Model, rows: Rows, state: State) -> State:
+def settle(model: Model, rows: Rows, state: FitState) -> FitState:
     """Alternate Newton steps with updates of σ and of the tilt until neither moves.
 
     The tilt is computed again only where the parameters have moved since: it takes a pass over the
@@ -111,7 +111,7 @@ def _distance(move: np.ndarray, covariance: np.ndarray) -> float:
     return float(move[free] @ np.linalg.solve(inner, move[free]))
 
 
-def _evidence_tilt(model: Model, rows: Rows, state: State) -> np.ndarray:
+def _evidence_tilt(model: Model, rows: Rows, state: FitState) -> np.ndarray:
     """Gradient of −½ Σ log(information of an effect + 1/σ²), along the mode of the effects."""
     area, n_areas = model.cells.area, model.cells.n_areas
     packed = model.unpack(state.parameters, state.effects)
@@ -124,7 +124,7 @@ def _evidence_tilt(model: Model, rows: Rows, state: State) -> np.ndarray:
     return -0.5 * (np.concatenate(direct) - through_mode)
 
 
-def climb(model: Model, rows: Rows, state: State) -> State:
+def climb(model: Model, rows: Rows, state: FitState) -> FitState:
     """Damped Newton steps at a fixed σ and tilt, from the state's curvature where it has one."""
     parameters, effects, sigma = state.parameters, state.effects, state.sigma
     here = state.curvature or curve(model, rows, parameters, effects, sigma)
@@ -153,7 +153,7 @@ def climb(model: Model, rows: Rows, state: State) -> State:
 
 
 def _newton_move(
-    model: Model, here: Curvature, state: State, damping: float
+    model: Model, here: Curvature, state: FitState, damping: float
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Step in parameters and effects, and how much it promises to gain."""
     free = model.is_free
@@ -171,7 +171,7 @@ def _newton_move(
     return move, np.clip(move_effects, -3.0, 3.0), abs(decrement)
 
 
-def _update_sigma(state: State) -> float:
+def _update_sigma(state: FitState) -> float:
     """Maximise the evidence of N(0, σ²) for the areas' working responses.
 
     At the mode the likelihood of an area is, to second order, that of a response
@@ -316,7 +316,9 @@ def fit_hierarchy(
     """
     parameters = model.prior_mean
     parameters[0] = start_log_rate
-    state = State(parameters, np.zeros(model.cells.n_areas), SIGMA_START, np.zeros(len(parameters)))
+    state = FitState(
+        parameters, np.zeros(model.cells.n_areas), SIGMA_START, np.zeros(len(parameters))
+    )
     rows = Rows.sort(data, cell, len(model.cells.area))
     state = settle(model, _some(rows, N_WARM_ROWS), state)
     between = None
@@ -348,7 +350,7 @@ def _some(rows: Rows, n_at_most: int) -> Rows:
     return Rows(rows.data.take(some), rows.cell[some], rows.n_cells)
 
 
-def _find_spread(model: Model, rows: Rows, state: State) -> tuple[Spread, State]:
+def _find_spread(model: Model, rows: Rows, state: FitState) -> tuple[Spread, FitState]:
     """Find v = 1/k where the evidence is highest.
 
     Trials on few rows climb a grid of log k, from no spread down, in steps that halve; on many rows
@@ -392,7 +394,7 @@ def _fit_parabola(spreads: np.ndarray, values: np.ndarray) -> tuple[float, float
     return mean, min(sd, SPREAD_MEAN)
 
 
-def _evidence(state: State) -> float:
+def _evidence(state: FitState) -> float:
     """Log evidence at a mode: the effects summed out, up to a constant."""
     spread = state.here.spread(state.sigma)
     value = state.here.value - 0.5 * float(np.log(spread).sum())
@@ -410,7 +412,7 @@ def _with_shape(model: Model, step: int) -> Model:
 
 
 def _try_shape(
-    tried: dict[int, tuple[float, State]], model: Model, rows: Rows, step: int, start: State
+    tried: dict[int, tuple[float, FitState]], model: Model, rows: Rows, step: int, start: FitState
 ) -> float:
     """Evidence of a step of the grid, computed once."""
     if step not in tried:
@@ -420,13 +422,13 @@ def _try_shape(
 
 
 def _climb_grid(
-    model: Model, rows: Rows, state: State, best: int, stride: int
-) -> tuple[int, dict[int, tuple[float, State]]]:
+    model: Model, rows: Rows, state: FitState, best: int, stride: int
+) -> tuple[int, dict[int, tuple[float, FitState]]]:
     """Climb the grid of log k in one stride; returns the top and all trials (evidence, state).
 
     σ and the tilt stay as they are: the evidence is flat in both where they were settled.
     """
-    tried: dict[int, tuple[float, State]] = {}
+    tried: dict[int, tuple[float, FitState]] = {}
     _try_shape(tried, model, rows, best, state)
     while True:
         here = tried[best][1]

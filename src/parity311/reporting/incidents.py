@@ -29,7 +29,7 @@ UNCORRECTED = "no report in the whole period: this estimator says 0, which is no
 
 
 @dataclass(frozen=True)
-class Estimate:
+class IncidentEstimate:
     """Estimated incidents per area and window under one estimator."""
 
     estimator: str
@@ -236,8 +236,8 @@ def estimate_from_shares(
     reason: np.ndarray,
     details: dict[str, float],
     coefficients: Sequence[dict[str, Any]] = (),
-) -> Estimate:
-    """Assemble an `Estimate` from incidents per reported incident, by area, and draws of it."""
+) -> IncidentEstimate:
+    """Assemble an estimate from incidents per reported incident, by area, and draws of it."""
     reported = table.incidents_by_window()
     n_reported = reported.sum(axis=1)
     share = 1.0 / factors
@@ -249,7 +249,7 @@ def estimate_from_shares(
     total_at_edges = _edge_variance(n_reported, rate[0], share, table.n_days)
     # d(unreported)/d(log p) = −unreported/(1 − p): the parameters' share of the error.
     slope = unreported.mean / np.maximum(1.0 - share, 1e-6)[:, None]
-    return Estimate(
+    return IncidentEstimate(
         estimator=estimator,
         assumption=" ".join((assumption, *table.notes)),
         geoid=areas.geoid,
@@ -291,8 +291,8 @@ def estimate_from_factors(
     factor_draws: np.ndarray,
     share: np.ndarray,
     cell_area: np.ndarray | None = None,
-) -> Estimate:
-    """Assemble an `Estimate` that multiplies counts by factors and claims nothing more."""
+) -> IncidentEstimate:
+    """Assemble an estimate that multiplies counts by factors and claims nothing more."""
     n_areas = areas.n_areas
     cell_area = np.arange(n_areas) if cell_area is None else cell_area
     spread = factor_draws.std(axis=0)
@@ -301,7 +301,7 @@ def estimate_from_factors(
     np.add.at(variance, cell_area, (counts * spread[:, None]) ** 2)
     nothing = np.full(n_areas, np.nan)
     silent = table.n_reports.sum(axis=1) == 0
-    return Estimate(
+    return IncidentEstimate(
         estimator=estimator,
         assumption=assumption,
         geoid=areas.geoid,

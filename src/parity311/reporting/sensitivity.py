@@ -8,7 +8,7 @@ import numpy as np
 
 from parity311.reporting.areas import Areas
 from parity311.reporting.estimate import SAMPLED, estimate
-from parity311.reporting.incidents import INTERVAL, Estimate
+from parity311.reporting.incidents import INTERVAL, IncidentEstimate
 from parity311.reporting.lifetimes import BAND, Lifetime, exponential
 from parity311.reporting.settings import Settings
 from parity311.reporting.strata import Strata, total_by_stratum
@@ -16,7 +16,7 @@ from parity311.reporting.table import ReportTable
 
 
 @dataclass(frozen=True)
-class Band:
+class LifetimeBand:
     """Strata totals over the whole period at the ends of a range of mean lifetimes."""
 
     mean_days: tuple[float, float]
@@ -38,11 +38,11 @@ def lifetime_band(
     table: ReportTable,
     areas: Areas,
     strata: Strata,
-    found: Estimate,
+    found: IncidentEstimate,
     settings: Settings,
     *,
     factors: tuple[float, float] = BAND,
-) -> Band:
+) -> LifetimeBand:
     """Estimate again with the mean lifetime multiplied by each factor.
 
     The mean is the given one, or the fitted one where it was estimated. With a longer lifetime
@@ -67,4 +67,4 @@ def lifetime_band(
         draws = total_by_stratum(again, strata, np.random.default_rng(settings.seed)).draws
         low, high = np.percentile(draws.sum(axis=1), INTERVAL, axis=0)
         lower, upper = np.minimum(lower, low), np.maximum(upper, high)
-    return Band((mean * min(factors), mean * max(factors)), lower, upper)
+    return LifetimeBand((mean * min(factors), mean * max(factors)), lower, upper)

@@ -23,7 +23,7 @@ is like any other."""
 
 
 @dataclass(frozen=True)
-class Scenario:
+class ReportingScenario:
     """One way in which incidents come about and are reported."""
 
     incidents_per_area_window: float = 40.0
@@ -49,7 +49,7 @@ class Scenario:
 
 
 @dataclass(frozen=True)
-class Simulated:
+class SimulatedReports:
     """What the agency sees, and the truth."""
 
     table: ReportTable
@@ -87,7 +87,7 @@ def make_areas(n_areas: int, rng: np.random.Generator) -> Areas:
     )
 
 
-def simulate(scenario: Scenario, areas: Areas, seed: int) -> Simulated:
+def simulate(scenario: ReportingScenario, areas: Areas, seed: int) -> SimulatedReports:
     """Draw incidents, reports and visits, and what the agency's table holds of them."""
     rng = np.random.default_rng(seed)
     n_days = scenario.n_windows * WINDOW_DAYS
@@ -119,7 +119,7 @@ def simulate(scenario: Scenario, areas: Areas, seed: int) -> Simulated:
     begun = began >= 0
     true_by_window = np.zeros((areas.n_areas, scenario.n_windows), dtype=np.int64)
     np.add.at(true_by_window, (area[begun], (began[begun] // WINDOW_DAYS).astype(np.int64)), 1)
-    return Simulated(
+    return SimulatedReports(
         table=replace(
             _table(area, began + first, further, last, exposure, seen, areas, n_days),
             weekly=_by_week(area, began + first, further, last, seen, areas, n_days, seed),

@@ -9,7 +9,7 @@ import numpy as np
 from parity311.errors import unknown_name
 from parity311.records.strata import RACE_GROUPS, race_strata
 from parity311.reporting.areas import Areas
-from parity311.reporting.incidents import INTERVAL, Estimate
+from parity311.reporting.incidents import INTERVAL, IncidentEstimate
 
 STRATA = ("income5", "income2", "race", "majority")
 UNKNOWN = "unknown"
@@ -86,7 +86,9 @@ class StrataTotals:
         return self.draws.sum(axis=1) / self.windows_28d
 
 
-def total_by_stratum(estimate: Estimate, strata: Strata, rng: np.random.Generator) -> StrataTotals:
+def total_by_stratum(
+    estimate: IncidentEstimate, strata: Strata, rng: np.random.Generator
+) -> StrataTotals:
     """Sum estimated incidents over the areas of every stratum, draw by draw.
 
     A draw holds one value of every parameter for all areas at once, so errors that areas share do
@@ -116,7 +118,7 @@ def total_by_stratum(estimate: Estimate, strata: Strata, rng: np.random.Generato
 
 
 def _draw_counts(
-    rng: np.random.Generator, estimate: Estimate, strata: Strata, n_draws: int
+    rng: np.random.Generator, estimate: IncidentEstimate, strata: Strata, n_draws: int
 ) -> np.ndarray:
     """What is uncertain about the reported incidents, spread over windows by their number.
 

@@ -22,32 +22,32 @@ from parity311.records.truth import Truth, open_truth
 from parity311.reporting.areas import Areas, areas_from_records
 from parity311.reporting.duplicates import score_rules
 from parity311.reporting.estimate import ESTIMATORS, estimate
-from parity311.reporting.incidents import INTERVAL, Estimate
+from parity311.reporting.incidents import INTERVAL, IncidentEstimate
 from parity311.reporting.lifetimes import Lifetime, estimated, exponential
 from parity311.reporting.sensitivity import lifetime_band
 from parity311.reporting.settings import InspectionSample, Settings
-from parity311.reporting.simulation import Scenario, simulate
+from parity311.reporting.simulation import ReportingScenario, simulate
 from parity311.reporting.strata import stratify, total_by_stratum
 from parity311.reporting.table import ReportTable, reports_from_records
 
 CITY = "city"
 """Name of the case that is read from the city's own records."""
 N_SCENARIO_WINDOWS = 6
-SCENARIOS: dict[str, tuple[Scenario, str]] = {
+SCENARIOS: dict[str, tuple[ReportingScenario, str]] = {
     "service_lags": (
-        Scenario(income_slope=0.4, service_slope=-0.5, n_windows=N_SCENARIO_WINDOWS),
+        ReportingScenario(income_slope=0.4, service_slope=-0.5, n_windows=N_SCENARIO_WINDOWS),
         "the city comes about four times as late in the poorest areas as in the richest",
     ),
     "heavy_tailed": (
-        Scenario(income_slope=0.4, gamma_shape=1.0, n_windows=N_SCENARIO_WINDOWS),
+        ReportingScenario(income_slope=0.4, gamma_shape=1.0, n_windows=N_SCENARIO_WINDOWS),
         "reporting varies exponentially between incidents of one place",
     ),
     "sparse": (
-        Scenario(income_slope=0.4, incidents_per_area_window=6.0, n_windows=13),
+        ReportingScenario(income_slope=0.4, incidents_per_area_window=6.0, n_windows=13),
         "6 incidents per tract and window",
     ),
     "closing_by_income": (
-        Scenario(income_slope=0.4, closing_slope=0.3, n_windows=N_SCENARIO_WINDOWS),
+        ReportingScenario(income_slope=0.4, closing_slope=0.3, n_windows=N_SCENARIO_WINDOWS),
         "incidents end by themselves sooner where income is higher",
     ),
 }
@@ -57,7 +57,7 @@ times between the outer quintiles)."""
 
 
 @dataclass(frozen=True)
-class Case:
+class KnownReports:
     """Reports with a known truth."""
 
     name: str
@@ -90,7 +90,7 @@ class Case:
         return InspectionSample(area, self.true_totals[area], self.true_reported[area])
 
 
-def case_from_city(city: Path, domain: str) -> Case:
+def case_from_city(city: Path, domain: str) -> KnownReports:
     """Read a domain of a city with its truth."""
     records, truth = open_records(city), open_truth(city)
     if domain not in records.domains:
@@ -108,7 +108,7 @@ def case_from_city(city: Path, domain: str) -> Case:
     window = (day // table.window_days).astype(np.int64)
     true_incidents = np.zeros((areas.n_areas, table.n_windows), dtype=np.int64)
     np.add.at(true_incidents, (area[known], window[known]), 1)
-    return Case(
+    return KnownReports(
         CITY,
         "the city's records, scored against its truth",
         table,
@@ -119,13 +119,13 @@ def case_from_city(city: Path, domain: str) -> Case:
     )
 
 
-def case_from_scenario(name: str, areas: Areas, seed: int) -> Case:
+def case_from_scenario(name: str, areas: Areas, seed: int) -> KnownReports:
     """Draw a scenario on the tracts of a city."""
     scenario = SCENARIOS[name][0]
     drawn = simulate(scenario, areas, seed)
     knows_lifetime = scenario.closing_slope == 0
     origin = "known" if knows_lifetime else "assumed"
-    return Case(
+    return KnownReports(
         name,
         "drawn from the estimators' own model on the city's tracts, one assumption changed",
         drawn.table,
@@ -253,7 +253,7 @@ def _untold() -> list[Trial]:
     ]
 
 
-def score_scenario(name: str, city: Case, seed: int) -> list[Score | Refusal]:
+def score_scenario(name: str, city: KnownReports, seed: int) -> list[Score | Refusal]:
     """Score the default estimator, and some beside it, on a scenario drawn on a city's tracts."""
     case = case_from_scenario(name, city.areas, seed)
     told = "known" if case.knows_lifetime else "assumed"
@@ -261,7 +261,7 @@ def score_scenario(name: str, city: Case, seed: int) -> list[Score | Refusal]:
     return score_trials(case, trials, seed)
 
 
-def score_trials(case: Case, trials: list[Trial], seed: int) -> list[Score | Refusal]:
+def score_trials(case: KnownReports, trials: list[Trial], seed: int) -> list[Score | Refusal]:
     """Run every trial on a case; one that cannot be computed says why."""
     rows: list[Score | Refusal] = []
     for trial in trials:
@@ -278,7 +278,7 @@ def score_trials(case: Case, trials: list[Trial], seed: int) -> list[Score | Ref
     return rows
 
 
-def _settings(case: Case, trial: Trial, seed: int) -> Settings:
+def _settings(case: KnownReports, trial: Trial, seed: int) -> Settings:
     if trial.lifetime == "estimated":
         settings = Settings(estimated(), seed=seed)
     elif trial.lifetime == "assumed" and case.knows_lifetime:
@@ -292,7 +292,11 @@ def _settings(case: Case, trial: Trial, seed: int) -> Settings:
 
 
 def score(
-    case: Case, found: Estimate, trial: Trial, settings: Settings, seconds: float = 0.0
+    case: KnownReports,
+    found: IncidentEstimate,
+    trial: Trial,
+    settings: Settings,
+    seconds: float = 0.0,
 ) -> Score:
     """Compare an estimate with the truth."""
     strata = stratify(case.areas)

@@ -42,6 +42,27 @@ def train(
 
     Exploration and, where the agent has it, the step size fall over the steps there are;
     ``settings`` override everything.
+
+    Parameters
+    ----------
+    params
+        The process to learn in: estimated from records, or ``domain.play.example()``.
+    agent
+        Its name, as in `parity311 train --help`: dqn, plan …
+    preferences, seeds
+        One agent learns for each preference (4,) with each seed, all in one program.
+    steps
+        Updates of every agent.
+    n_environments
+        Episodes an agent plays side by side.
+    n_snapshots
+        Policies to keep on the way.
+
+    Examples
+    --------
+    >>> trained = parity311.train(boiler, params, "dqn", [boiler.preference], [0], 8)
+    >>> trained.n_agents, trained.is_whole
+    (1, True)
     """
     from parity311.agents import get_entry
     from parity311.mdp.harness import Harness
@@ -102,7 +123,13 @@ def agent_for(
 
 
 def with_equity(preference: Sequence[float], weight: float) -> tuple[float, ...]:
-    """A preference that gives equity this weight and keeps the proportions of the rest."""
+    """A preference that gives equity this weight and keeps the proportions of the rest.
+
+    Examples
+    --------
+    >>> parity311.with_equity((0.5, 0.5, 0.0, 0.0), 0.5)
+    (0.25, 0.25, 0.5, 0.0)
+    """
     rest = np.asarray(preference, np.float64) * (1.0 - weight)
     rest[2] = weight
     return tuple(float(x) for x in rest)

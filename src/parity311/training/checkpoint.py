@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from parity311 import __version__
 from parity311.errors import TrainingError
 from parity311.storage.disk import telling_disk_errors
-from parity311.training.tensors import read_tensors, write_tensors
+from parity311.storage.tensors import read_tensors, write_tensors
+from parity311.version import __version__
 
 FORMAT_VERSION = 1
 FILE = "checkpoint.safetensors"

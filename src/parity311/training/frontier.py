@@ -21,7 +21,7 @@ from parity311.errors import InputError
 from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, Domain, Policy
 from parity311.mdp.equity import coverage_gap
 from parity311.mdp.harness import Harness
-from parity311.training.loop import Trained, make_world, train_agents
+from parity311.training.loop import Trained, make_task, train_agents
 
 OBJECTIVES = ("speed", "cost", "coverage_gap")
 """What a point of the frontier is made of; each oriented so that more is better (minus the gap)."""
@@ -237,10 +237,10 @@ def _score(
     n_environments: int,
     seed: int,
 ) -> np.ndarray:
-    world = make_world(harness, params, preferences, {})
+    task = make_task(harness, params, preferences, {})
     # The same episodes for everybody: differences are not luck.
     keys = jax.random.split(jax.random.key(seed), n_environments)
-    reward, correct, need = _play(harness, world, decide, policies, keys, n_steps)
+    reward, correct, need = _play(harness, task, decide, policies, keys, n_steps)
     coverage = np.asarray(correct) / np.maximum(np.asarray(need), 1e-9)
     gap = np.asarray(coverage_gap(jnp.asarray(coverage[:, :N_KNOWN_STRATA])))
     return np.column_stack([np.asarray(reward)[:, :2], -gap])
@@ -248,7 +248,7 @@ def _score(
 
 @partial(jax.jit, static_argnames=("harness", "n_steps"))
 def _play(
-    harness: Harness, world: Any, decide: Any, policies: Any, keys: jax.Array, n_steps: int
+    harness: Harness, task: Any, decide: Any, policies: Any, keys: jax.Array, n_steps: int
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Mean published reward (agents, 4), correct and actionable (agents, 6), after settling."""
 
@@ -261,13 +261,13 @@ def _play(
             key_decide, key_step = jax.random.split(key)
             action = decide(policy, key_decide, observation)
             faster = equity._replace(step_size=factor * equity.step_size)
-            moved = harness.step(key_step, world.params, faster, running, action)
+            moved = harness.step(key_step, task.params, faster, running, action)
             tally = moved.tally
             seen = (tally.published_reward, tally.correct, tally.actionable)
             totals = jax.tree.map(jnp.add, totals, seen)
             return (moved.running, moved.observation, totals), None
 
-        start = harness.reset(key_start, world.params, equity)
+        start = harness.reset(key_start, task.params, equity)
         none = (jnp.zeros(4), jnp.zeros(6), jnp.zeros(6))
         # Prices move fast at first, then ever slower, and at their own pace while it counts.
         keys = jax.random.split(key_settle, n_steps), jax.random.split(key_count, n_steps)
@@ -278,7 +278,7 @@ def _play(
 
     over_agents = jax.vmap(one, in_axes=(0, 0, None))
     totals = jax.vmap(over_agents, in_axes=(None, None, 0), out_axes=1)
-    reward, correct, need = totals(world.equity, policies, keys)
+    reward, correct, need = totals(task.equity, policies, keys)
     return reward.mean(axis=1) / n_steps, correct.sum(axis=1), need.sum(axis=1)
 
 

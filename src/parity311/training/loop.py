@@ -25,10 +25,10 @@ from parity311.mdp.harness import Harness, Running
 from parity311.training.blocks import Progress, run_blocks
 from parity311.training.checkpoint import Checkpoints, digest_arrays
 
-__all__ = ["Carry", "Progress", "Trained", "World", "check_preferences", "train_agents"]
+__all__ = ["Carry", "LearningTask", "Progress", "Trained", "check_preferences", "train_agents"]
 
 
-class World(NamedTuple):
+class LearningTask(NamedTuple):
     """What is learned in; the equity part and the preferences have an agent axis."""
 
     params: Any
@@ -52,7 +52,14 @@ class Carry(NamedTuple):
 
 @dataclass(frozen=True)
 class Trained:
-    """Trained agents, one per preference and seed."""
+    """Trained agents, one per preference and seed.
+
+    Examples
+    --------
+    >>> decide = trained.policy(0)
+    >>> int(decide(jax.random.key(2), observation)) in range(harness.n_actions)
+    True
+    """
 
     agent: Agent
     harness: Harness
@@ -150,8 +157,8 @@ def train_agents(
         )
     all_weights = np.repeat(weights, len(seeds), axis=0)
     all_seeds = np.tile(np.asarray(seeds), len(weights))
-    world = make_world(harness, params, all_weights, equity_options or {})
-    carry = start(harness, agent, n_environments, world, jnp.asarray(all_seeds, jnp.uint32))
+    task = make_task(harness, params, all_weights, equity_options or {})
+    carry = start(harness, agent, n_environments, task, jnp.asarray(all_seeds, jnp.uint32))
     steps_per_block = agent.refresh_every * agent.rollout_length
     n_blocks = -(-steps // steps_per_block)
     kept: list[Any] = []
@@ -163,7 +170,7 @@ def train_agents(
             kept.append(jax.tree.map(np.array, agent.policy(carry.agent)))
 
     carry, curve = run_blocks(
-        partial(_run_block, harness, agent, world),
+        partial(_run_block, harness, agent, task),
         carry,
         n_blocks=n_blocks,
         steps_per_block=steps_per_block,
@@ -228,15 +235,15 @@ def check_preferences(preferences: Sequence[Sequence[float]] | np.ndarray) -> np
     return weights
 
 
-def make_world(
+def make_task(
     harness: Harness, params: Any, weights: np.ndarray, options: Mapping[str, Any]
-) -> World:
+) -> LearningTask:
     """Give every agent its own equity term; only those with a weight on it see their feature."""
     n_agents = len(weights)
     equity = harness.equity_params(params, **options)
     equity = jax.tree.map(lambda x: jnp.broadcast_to(x, (n_agents, *jnp.shape(x))), equity)
     is_visible = jnp.asarray(weights[:, EQUITY] > 0, jnp.float32)
-    return World(params, equity._replace(is_visible=is_visible), jnp.asarray(weights))
+    return LearningTask(params, equity._replace(is_visible=is_visible), jnp.asarray(weights))
 
 
 PRICE_SPREAD = 0.5
@@ -274,28 +281,28 @@ def _fold_each(keys: jax.Array, number: jax.Array) -> jax.Array:
 
 @partial(jax.jit, static_argnames=("harness", "agent", "n_environments"))
 def start(
-    harness: Harness, agent: Agent, n_environments: int, world: World, seeds: jax.Array
+    harness: Harness, agent: Agent, n_environments: int, task: LearningTask, seeds: jax.Array
 ) -> Carry:
     streams = open_streams(seeds)
     resets = jax.vmap(lambda key: jax.random.split(key, n_environments))(streams.resets)
     start_one = jax.vmap(harness.reset, in_axes=(0, None, None, 0))
     start_all = jax.vmap(start_one, in_axes=(0, None, 0, 0))
-    prices = draw_prices(streams.prices, world.equity, n_environments)
-    running, observation = start_all(resets, world.params, world.equity, prices)
+    prices = draw_prices(streams.prices, task.equity, n_environments)
+    running, observation = start_all(resets, task.params, task.equity, prices)
     state = agent.init(streams.agent, n_environments, harness.n_features, harness.n_actions)
     return Carry(state, running, observation, streams.updates, jnp.int32(0))
 
 
 @partial(jax.jit, static_argnames=("harness", "agent"), donate_argnames=("carry",))
 def _run_block(
-    harness: Harness, agent: Agent, world: World, carry: Carry
+    harness: Harness, agent: Agent, task: LearningTask, carry: Carry
 ) -> tuple[Carry, dict[str, jax.Array]]:
     """Refresh once, then collect and update `refresh_every` times."""
     carry = carry._replace(agent=agent.refresh(carry.agent))
 
     def body(carry: Carry, _: None) -> tuple[Carry, dict[str, jax.Array]]:
         keys_collect, keys_update = split_each(_fold_each(carry.keys, carry.n_updates), 2)
-        carry, rollout = _collect(harness, agent, world, carry, keys_collect)
+        carry, rollout = _collect(harness, agent, task, carry, keys_collect)
         state, figures = agent.update(keys_update, carry.agent, rollout)
         figures = {"reward": rollout.reward.mean(axis=(0, 2)), **figures}
         return carry._replace(agent=state, n_updates=carry.n_updates + 1), figures
@@ -305,7 +312,7 @@ def _run_block(
 
 
 def _collect(
-    harness: Harness, agent: Agent, world: World, carry: Carry, keys: jax.Array
+    harness: Harness, agent: Agent, task: LearningTask, carry: Carry, keys: jax.Array
 ) -> tuple[Carry, Rollout]:
     """Play `rollout_length` steps with the exploring policy."""
     n_environments = carry.observation.shape[1]
@@ -319,8 +326,8 @@ def _collect(
         step_keys = _fold_each(keys, index)
         split = jax.vmap(lambda key: jax.random.split(key, n_environments + 1))(step_keys)
         action = agent.explore(split[:, 0], carry.agent, observation)
-        moved = step_all(split[:, 1:], world.params, world.equity, running, action)
-        reward = jnp.einsum("aek,ak->ae", moved.reward, world.preferences)
+        moved = step_all(split[:, 1:], task.params, task.equity, running, action)
+        reward = jnp.einsum("aek,ak->ae", moved.reward, task.preferences)
         seen = Rollout(
             observation,
             action,

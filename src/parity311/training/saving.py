@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parity311 import __version__
 from parity311.agents.forward import score_actions_numpy
 from parity311.errors import InputError, RunError, unknown_name
 from parity311.storage.aside import write_text_aside
 from parity311.storage.disk import telling_disk_errors
 from parity311.storage.hashes import hash_file, is_seal_broken, seal
-from parity311.training.tensors import read_tensors, write_tensors
+from parity311.storage.tensors import read_tensors, write_tensors
+from parity311.version import __version__
 
 if TYPE_CHECKING:
     from parity311.training.loop import Trained
@@ -31,7 +31,16 @@ MANIFEST = "policy.json"
 
 @dataclass(frozen=True)
 class LoadedPolicy:
-    """A policy read from disk."""
+    """A policy read from disk.
+
+    Examples
+    --------
+    >>> policy.manifest["domain"], policy.manifest["agent"]
+    ('boiler', 'dqn')
+    >>> import numpy
+    >>> policy.decide(numpy.zeros((3, harness.n_features))).shape
+    (3,)
+    """
 
     weights: dict[str, np.ndarray]
     manifest: dict[str, Any]
@@ -61,8 +70,14 @@ def flatten_weights(weights: Any, prefix: str = "") -> dict[str, np.ndarray]:
     return found
 
 
-def save_policy(folder: Path, trained: Trained, index: int) -> Path:
-    """Write one agent of a training; the manifest is written last, and only a whole one counts."""
+def save_policy(folder: str | Path, trained: Trained, index: int = 0) -> Path:
+    """Write one agent of a training; the manifest is written last, and only a whole one counts.
+
+    Examples
+    --------
+    >>> folder = parity311.save_policy("policies/first", trained)
+    """
+    folder = Path(folder)
     harness, domain = trained.harness, trained.harness.domain
     manifest = {
         "format_version": FORMAT_VERSION,
@@ -86,8 +101,14 @@ def save_policy(folder: Path, trained: Trained, index: int) -> Path:
     return folder
 
 
-def load_policy(folder: Path) -> LoadedPolicy:
-    """Read a policy and check that it is whole and of this format."""
+def load_policy(folder: str | Path) -> LoadedPolicy:
+    """Read a policy and check that it is whole and of this format.
+
+    Examples
+    --------
+    >>> policy = parity311.load_policy("policies/first")
+    """
+    folder = Path(folder)
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
         version = manifest["format_version"]

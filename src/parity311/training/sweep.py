@@ -58,14 +58,14 @@ def bytes_per_agent(harness: Any, params: Any, agent: Any, n_environments: int) 
     import jax
     import jax.numpy as jnp
 
-    from parity311.training.loop import make_world, start
+    from parity311.training.loop import make_task, start
 
     def size(n_agents: int) -> int:
         weights = np.full((n_agents, 4), 0.25, np.float32)
-        world = make_world(harness, params, weights, {})
+        task = make_task(harness, params, weights, {})
         shapes = jax.eval_shape(
-            lambda world, seeds: start(harness, agent, n_environments, world, seeds),
-            world,
+            lambda task, seeds: start(harness, agent, n_environments, task, seeds),
+            task,
             jax.ShapeDtypeStruct((n_agents,), jnp.uint32),
         )
         return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
@@ -133,9 +133,9 @@ def run_sweep(
     many processes there are.
     """
     from parity311.domains import get_domain
+    from parity311.estimation.world import params_for
     from parity311.mdp.harness import Harness
     from parity311.training import agent_for
-    from parity311.training.train_run import params_for
 
     domain = get_domain(slug)
     harness = Harness(domain, observation_set=observation_set, action_set=action_set)
@@ -185,7 +185,7 @@ def run_sweep(
 
 def _keep_params(out: Path, params: Any, domain: Any, *, resume: bool) -> None:
     """Write what the agents learn in; a folder that holds another sweep stays as it is."""
-    from parity311.training.bare import read_params, write_params
+    from parity311.estimation.params_file import read_params, write_params
     from parity311.training.checkpoint import digest_arrays
 
     if not holds_own(out, (PARAMS, "chunk-*"), "a sweep", TrainingError):
@@ -236,8 +236,8 @@ def _run_jobs(jobs: list[dict[str, Any]], n_workers: int, progress: Any) -> list
 def train_chunk(job: dict[str, Any]) -> dict[str, Any]:
     """Train one chunk and write its policies; runs in a process of its own."""
     from parity311.domains import get_domain
+    from parity311.estimation.params_file import read_params
     from parity311.training import train
-    from parity311.training.bare import read_params
     from parity311.training.checkpoint import Checkpoints
     from parity311.training.train_run import write_trained
 

@@ -10,9 +10,9 @@ import jax
 import numpy as np
 
 from parity311.errors import InputError
+from parity311.estimation.params_file import read_params
 from parity311.mdp.harness import Harness
 from parity311.training import agent_for
-from parity311.training.bare import read_params
 from parity311.training.checkpoint import digest_arrays
 from parity311.training.loop import Trained
 from parity311.training.saving import load_policy

@@ -31,10 +31,6 @@ DEFAULT_STEPS = 20_000
 """Steps of a training where none are asked for: a minute or two on one core."""
 
 
-REPORTING_ESTIMATOR = "exposure_rate"
-"""How complaints become incidents where nothing else is asked for."""
-
-
 def keep_to_one_thread() -> None:
     """Give JAX one thread, where it has not started yet.
 
@@ -43,36 +39,6 @@ def keep_to_one_thread() -> None:
     """
     if "jax" not in sys.modules:
         os.environ.setdefault("NPROC", "1")
-
-
-def params_for(
-    domain: Domain,
-    records: Path | None,
-    until: date | None = None,
-    estimator: str = REPORTING_ESTIMATOR,
-) -> Any:
-    """Params estimated from records before a day, or the domain's example where none are given.
-
-    ``estimator`` says how complaints become incidents.
-    """
-    if records is None:
-        return domain.play.example()
-    from parity311.records.store import open_records
-    from parity311.reporting.calibration import calibrate
-
-    opened = open_records(records)
-    date_from, date_to = opened.window
-    if until is not None:
-        if not date_from < until <= date_to:
-            raise InputError(
-                f"{records} has records from {date_from} to {date_to}; {until} was given as the "
-                "day before which to learn, choose one between them."
-            )
-        date_to = until
-    calibration = calibrate(
-        opened, domain.slug, date_from=date_from, date_to=date_to, estimator=estimator
-    )
-    return domain.estimate(opened, calibration, date_to)
 
 
 def run_training(
@@ -85,7 +51,7 @@ def run_training(
     steps: int = DEFAULT_STEPS,
     records: Path | None = None,
     until: date | None = None,
-    estimator: str = REPORTING_ESTIMATOR,
+    estimator: str = "exposure_rate",
     decisions: Any = None,
     resume: bool = False,
     stop_after_s: float = float("inf"),
@@ -96,6 +62,7 @@ def run_training(
 ) -> dict[str, Any]:
     """Train, keep checkpoints, write every agent's policy; what was reached, as plain figures."""
     from parity311.agents import get_entry
+    from parity311.estimation.world import params_for
     from parity311.mdp.harness import Harness
     from parity311.training import agent_for, train
     from parity311.training.checkpoint import Checkpoints

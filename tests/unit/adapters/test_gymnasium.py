@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import gymnasium
 import jax
@@ -19,7 +20,7 @@ from gymnasium.utils.env_checker import check_env
 from parity311.adapters.environment import ComplaintEnvironment
 from parity311.adapters.vector_environment import ComplaintVectorEnvironment
 from parity311.domains import all_domains, get_domain
-from parity311.environments import domain_names, environment_id
+from parity311.environments import domain_names, environment_id, former_id, read_version
 from parity311.errors import InputError
 from parity311.evaluation.rollout import Contender, evaluate, split_episode
 
@@ -30,6 +31,38 @@ def test_every_domain_is_registered() -> None:
     assert domain_names() == sorted(all_domains())
     for slug in domain_names():
         assert gymnasium.spec(environment_id(slug)).kwargs["domain"] == slug
+        assert read_version(slug) == get_domain(slug).version
+
+
+def test_a_former_name_says_which_it_is_now() -> None:
+    assert former_id("electrical_revisit", is_vector=True) == "parity311/mo-ElectricalRevisit-v0"
+    with pytest.warns(FutureWarning, match="Boiler-v0 was given; .* now parity311/boiler-v2"):
+        environment = gymnasium.make("parity311/Boiler-v0")
+    assert environment.unwrapped.setting.harness.domain is get_domain("boiler")  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.warns(FutureWarning, match="now parity311/mo-boiler-v2"):
+        gymnasium.make_vec("parity311/mo-Boiler-v0", num_envs=2)
+
+
+@pytest.mark.filterwarnings("ignore:.*is out of date:DeprecationWarning")
+def test_another_version_or_name_is_answered_with_what_there_is() -> None:
+    with pytest.raises(gymnasium.error.DeprecatedEnv, match="use `parity311/boiler-v2` instead"):
+        gymnasium.make("parity311/boiler-v1")
+    with pytest.raises(gymnasium.error.VersionNotFound, match="`v2`"):
+        gymnasium.make("parity311/boiler-v99")
+    with pytest.raises(InputError, match="Did you mean 'boiler'"):
+        environment_id("boilr")
+
+
+def test_a_version_that_cannot_be_read_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A twin that works its version out: reading the text would not find it."""
+    monkeypatch.setattr("parity311.environments.DOMAINS", tmp_path)
+    (tmp_path / "odd.py").write_text("DOMAIN = Domain(slug='odd', version=1 + 1)\n")
+    with pytest.raises(ImportError, match=r"odd.py does not say its version"):
+        read_version("odd")
+    (tmp_path / "odd.py").write_text("DOMAIN = Domain(slug='odd', version=4)\n")
+    assert environment_id("odd") == "parity311/odd-v4"
 
 
 @pytest.mark.parametrize("slug", PLAYABLE)
@@ -195,7 +228,7 @@ def test_what_an_action_saved_is_paid_where_asked_for() -> None:
 
 @pytest.mark.parametrize("order", ["parity311, gymnasium", "gymnasium, parity311"])
 def test_importing_the_package_makes_the_names_known(order: str) -> None:
-    code = f"import {order}; print(gymnasium.spec('parity311/Heat-v0').entry_point)"
+    code = f"import {order}; print(gymnasium.spec('parity311/heat-v2').entry_point)"
     assert _in_a_fresh_interpreter(code) == "parity311.adapters.environment:ComplaintEnvironment"
 
 

@@ -6,18 +6,18 @@ from datetime import date
 
 import numpy as np
 
-from parity311.audit.cells import AuditInputs, Cells
-from parity311.audit.strata import Places
+from parity311.audit.cells import AuditCells, AuditInputs
+from parity311.audit.strata import AuditPlaces
 from parity311.records.strata import RACE_GROUPS
 
 CELLS_PER_TRACT = 12
 BASE_RATE = 0.25
 
 
-def make_places(n_tracts: int, rng: np.random.Generator) -> Places:
+def make_places(n_tracts: int, rng: np.random.Generator) -> AuditPlaces:
     """Tracts in three boroughs; about one in six has no published income."""
     shares = rng.dirichlet(np.ones(len(RACE_GROUPS)), n_tracts)
-    return Places(
+    return AuditPlaces(
         geoid=np.array([f"36005{i:06d}" for i in range(n_tracts)], dtype=object),
         borough=rng.choice(["Bronx", "Queens", "Brooklyn"], n_tracts).astype(object),
         community_board=np.full(n_tracts, 201),
@@ -58,7 +58,7 @@ def make_inputs(
     n_cases = rng.poisson(6, n_cells)
     served = rng.binomial(n_cases, rate)
     accessed = rng.binomial(n_cases, 0.8)
-    cells = Cells(
+    cells = AuditCells(
         tract=tract,
         month=rng.integers(0, n_months, n_cells),
         severity=severity,

@@ -10,7 +10,7 @@ import pytest
 
 from parity311.city.build import build_city, draw_setting
 from parity311.city.presets import Preset
-from parity311.city.setting import Setting
+from parity311.city.setting import CitySetting
 from parity311.domains.boiler import PROCESS as BOILER
 from parity311.domains.crane import PROCESS as CRANE
 from parity311.domains.heat import PROCESS as HEAT
@@ -19,17 +19,17 @@ TINY = Preset("tiny", 100, date(2024, 1, 1), date(2025, 1, 1), 2, 0.0)
 
 
 @pytest.fixture(scope="session")
-def tiny_setting() -> Callable[..., Setting]:
+def tiny_setting() -> Callable[..., CitySetting]:
     """Give the tiny city's setting in a scenario."""
 
-    def draw(participation: str = "measured", capacity: str = "calibrated") -> Setting:
+    def draw(participation: str = "measured", capacity: str = "calibrated") -> CitySetting:
         return draw_setting(TINY, 5, participation, capacity, TINY.date_from, TINY.date_to)
 
     return draw
 
 
 @pytest.fixture(scope="session")
-def setting(tiny_setting: Callable[..., Setting]) -> Setting:
+def setting(tiny_setting: Callable[..., CitySetting]) -> CitySetting:
     return tiny_setting()
 
 

@@ -10,7 +10,7 @@ from parity311.city.filings import (
     visit_filings,
 )
 from parity311.city.incumbent import severity_then_first_in
-from parity311.city.setting import Setting
+from parity311.city.setting import CitySetting
 from parity311.domains.boiler import PROCESS as BOILER
 
 PRONENESS = np.random.default_rng(3).normal(0.0, 0.5, 40_000)
@@ -45,7 +45,7 @@ def test_chain_has_the_declared_chances_and_starts_at_rest() -> None:
 
 
 @pytest.fixture(scope="module")
-def filings(setting: Setting):
+def filings(setting: CitySetting):
     return draw_filings(BOILER, setting, date(2022, 1, 1))
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from parity311.city.incidents import IncidentModel, nearest_year
-from parity311.city.setting import Setting
+from parity311.city.setting import CitySetting
 from parity311.domains.heat import PROCESS as HEAT
 
 
 @pytest.fixture(scope="module")
-def model(setting: Setting) -> IncidentModel:
+def model(setting: CitySetting) -> IncidentModel:
     return IncidentModel(HEAT, setting)
 
 

@@ -7,12 +7,12 @@ import pytest
 from parity311.city.incidents import IncidentModel, Incidents
 from parity311.city.process import ComplaintProcess, Flag
 from parity311.city.reports import ReportModel, Reports, flag_intercept
-from parity311.city.setting import TRACT_SD, Setting
+from parity311.city.setting import TRACT_SD, CitySetting
 from parity311.domains.complaint_triage import PROCESS as TRIAGE
 from parity311.domains.heat import PROCESS as HEAT
 
 
-def draw(process: ComplaintProcess, setting: Setting) -> tuple[ReportModel, Incidents, Reports]:
+def draw(process: ComplaintProcess, setting: CitySetting) -> tuple[ReportModel, Incidents, Reports]:
     model = IncidentModel(process, setting)
     reporting = ReportModel(model)
     incidents = model.draw_month(2024, 1, model.month_weights(model.year_weights(2024), 2024, 1))
@@ -25,7 +25,7 @@ def shares_agree(reported: np.ndarray, chance: np.ndarray) -> bool:
     return bool(abs(reported.mean() - chance.mean()) < 4 * error)
 
 
-def test_chance_of_a_report_is_the_one_of_rate_and_lifetime(setting: Setting) -> None:
+def test_chance_of_a_report_is_the_one_of_rate_and_lifetime(setting: CitySetting) -> None:
     reporting, incidents, reports = draw(HEAT, setting)
     reported = np.zeros(len(incidents.began), dtype=bool)
     reported[reports.incident] = True
@@ -34,20 +34,20 @@ def test_chance_of_a_report_is_the_one_of_rate_and_lifetime(setting: Setting) ->
     assert not shares_agree(reported, rate * lifetime / (2 + rate * lifetime)), "half the life"
 
 
-def test_reports_lie_within_the_life_of_their_incident(setting: Setting) -> None:
+def test_reports_lie_within_the_life_of_their_incident(setting: CitySetting) -> None:
     _, incidents, reports = draw(HEAT, setting)
     assert (reports.time >= incidents.began[reports.incident] - 1e-6).all()
     assert (reports.time <= incidents.natural_end[reports.incident] + 1e-6).all()
 
 
-def test_zero_inflation_silences_what_follows_the_first(setting: Setting) -> None:
+def test_zero_inflation_silences_what_follows_the_first(setting: CitySetting) -> None:
     silent = replace(HEAT, reporting=replace(HEAT.reporting, zero_inflation=1.0))
     assert np.bincount(draw(silent, setting)[2].incident).max() == 1
     assert np.bincount(draw(HEAT, setting)[2].incident).max() > 3
 
 
 def test_scenarios_differ_in_the_gradient_alone(
-    tiny_setting: Callable[..., Setting],
+    tiny_setting: Callable[..., CitySetting],
 ) -> None:
     effects = {
         name: tiny_setting(name).log_reporting_effect("heat") for name in ("measured", "strong")
@@ -69,13 +69,13 @@ def test_scenarios_differ_in_the_gradient_alone(
     assert np.mean(within) == pytest.approx(TRACT_SD, rel=0.25)
 
 
-def test_codes_have_their_declared_shares(setting: Setting) -> None:
+def test_codes_have_their_declared_shares(setting: CitySetting) -> None:
     reports = draw(HEAT, setting)[2]
     shares = np.bincount(reports.code, minlength=4) / len(reports.code)
     np.testing.assert_allclose(shares, HEAT.hazard.code_shares, atol=0.03)
 
 
-def test_intake_is_noisier_where_english_is_limited(setting: Setting) -> None:
+def test_intake_is_noisier_where_english_is_limited(setting: CitySetting) -> None:
     _, incidents, reports = draw(HEAT, setting)
     tract = setting.buildings.tract[incidents.building[reports.incident]]
     limited = np.nan_to_num(setting.tracts.share_limited_english)[tract]
@@ -86,7 +86,7 @@ def test_intake_is_noisier_where_english_is_limited(setting: Setting) -> None:
 
 
 def test_what_the_agency_finds_itself_has_one_report_through_its_own_channel(
-    setting: Setting,
+    setting: CitySetting,
 ) -> None:
     _, incidents, reports = draw(TRIAGE, setting)
     proactive = np.array([entry.is_proactive for entry in TRIAGE.categories])[incidents.category]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from parity311.domains import get_domain, heat
-from parity311.domains.heat import office as desk
+from parity311.domains.heat import office as engine
 from parity311.domains.heat.arrivals import choose, poisson
 from parity311.engines import heuristics
 from parity311.evaluation.rollout import Contender, evaluate
@@ -81,7 +81,7 @@ def test_capacity_is_never_exceeded(rule: str) -> None:
 def test_a_visit_takes_an_hour_and_a_shared_trip_less() -> None:
     alone, shared = played()["inspect"][0], played()["batch"][0]
     assert alone.hours.sum() == pytest.approx(alone.visits.sum())
-    assert shared.hours.sum() == pytest.approx(desk.SHARED_TIME * shared.visits.sum(), rel=0.05)
+    assert shared.hours.sum() == pytest.approx(engine.SHARED_TIME * shared.visits.sum(), rel=0.05)
 
 
 def test_what_trains_adds_up_to_what_is_published() -> None:
@@ -106,9 +106,9 @@ def test_what_trains_adds_up_to_what_is_published() -> None:
     assert not trained[2].any()
 
 
-def _office(**fields: Any) -> desk.Office:
+def _office(**fields: Any) -> engine.Office:
     """An office with one row in use."""
-    office = desk.empty_office()._replace(now=jnp.float32(2.0), allowance=jnp.float32(1.0))
+    office = engine.empty_office()._replace(now=jnp.float32(2.0), allowance=jnp.float32(1.0))
     return office._replace(
         **{name: getattr(office, name).at[3].set(value) for name, value in fields.items()}
     )
@@ -116,69 +116,71 @@ def _office(**fields: Any) -> desk.Office:
 
 def test_visiting_a_duplicate_of_a_served_incident_costs_and_earns_nothing() -> None:
     params = heat.example().office
-    office = _office(status=desk.SERVED, n_extra=1, n_open=1, actionable=True, ends=9.0)
-    after, work = desk.visit_next(params, office, desk.no_work(), jnp.float32(0.0))
+    office = _office(status=engine.SERVED, n_extra=1, n_open=1, actionable=True, ends=9.0)
+    after, work = engine.visit_next(params, office, engine.no_work(), jnp.float32(0.0))
     assert float(work.hours) == 1.0
     assert float(work.correct.sum()) == 0.0
     assert float(work.days_avoided.sum()) == 0.0
-    assert float(work.outcomes[desk.DUPLICATE]) == 1.0
+    assert float(work.outcomes[engine.DUPLICATE]) == 1.0
     assert int(after.n_extra[3]) == 0
 
 
 def test_a_correct_visit_counts_once_and_ends_the_incident() -> None:
     params = heat.example().office
-    office = _office(status=desk.QUEUED, n_open=2, actionable=True, ends=9.0, chance=0.5, urgency=1)
-    after, work = desk.visit_next(params, office, desk.no_work(), jnp.float32(0.0))
+    office = _office(
+        status=engine.QUEUED, n_open=2, actionable=True, ends=9.0, chance=0.5, urgency=1
+    )
+    after, work = engine.visit_next(params, office, engine.no_work(), jnp.float32(0.0))
     assert float(work.correct[0]) == 1.0
-    assert float(work.outcomes[desk.VIOLATION]) == 2.0
+    assert float(work.outcomes[engine.VIOLATION]) == 2.0
     assert float(work.days_avoided[3]) == pytest.approx(9.0 - 3.0)
-    assert int(after.status[3]) == desk.SERVED
-    _, again = desk.visit_next(params, after, desk.no_work(), jnp.float32(0.0))
+    assert int(after.status[3]) == engine.SERVED
+    _, again = engine.visit_next(params, after, engine.no_work(), jnp.float32(0.0))
     assert float(again.visits.sum()) == 0.0
 
 
 def test_no_access_is_no_service() -> None:
     params = heat.example().office
-    office = _office(status=desk.QUEUED, n_open=1, actionable=True, ends=9.0)
-    after, work = desk.visit_next(params, office, desk.no_work(), jnp.float32(0.999))
+    office = _office(status=engine.QUEUED, n_open=1, actionable=True, ends=9.0)
+    after, work = engine.visit_next(params, office, engine.no_work(), jnp.float32(0.999))
     assert float(work.correct.sum()) == 0.0
-    assert float(work.outcomes[desk.NO_ACCESS]) == 1.0
-    assert int(after.status[3]) == desk.UNREPORTED
+    assert float(work.outcomes[engine.NO_ACCESS]) == 1.0
+    assert int(after.status[3]) == engine.UNREPORTED
 
 
 def test_a_late_visit_to_an_emergency_does_not_count() -> None:
     params = heat.example().office
-    office = _office(status=desk.QUEUED, n_open=1, actionable=True, ends=99.0, urgency=0)
+    office = _office(status=engine.QUEUED, n_open=1, actionable=True, ends=99.0, urgency=0)
     late = office._replace(now=jnp.float32(10.0))
-    _, work = desk.visit_next(params, late, desk.no_work(), jnp.float32(0.0))
+    _, work = engine.visit_next(params, late, engine.no_work(), jnp.float32(0.0))
     assert float(work.correct.sum()) == 0.0
-    assert float(work.outcomes[desk.VIOLATION]) == 1.0
+    assert float(work.outcomes[engine.VIOLATION]) == 1.0
 
 
 def test_a_deferred_case_comes_back_after_a_week_or_a_report() -> None:
     params = heat.example().office
-    office = _office(status=desk.INTAKE, n_open=1, ends=99.0, next_report=desk.NEVER)
-    office, _ = desk.classify(params, office, jnp.int32(2), 7.0)
-    assert int(office.status[3]) == desk.DEFERRED
-    none = jnp.ones(desk.N_ROWS)
-    waiting, _ = desk.pass_time(params, office, 6.0, none)
-    assert int(waiting.status[3]) == desk.DEFERRED
-    back, _ = desk.pass_time(params, waiting, 1.0, none)
-    assert int(back.status[3]) == desk.INTAKE
+    office = _office(status=engine.INTAKE, n_open=1, ends=99.0, next_report=engine.NEVER)
+    office, _ = engine.classify(params, office, jnp.int32(2), 7.0)
+    assert int(office.status[3]) == engine.DEFERRED
+    none = jnp.ones(engine.N_ROWS)
+    waiting, _ = engine.pass_time(params, office, 6.0, none)
+    assert int(waiting.status[3]) == engine.DEFERRED
+    back, _ = engine.pass_time(params, waiting, 1.0, none)
+    assert int(back.status[3]) == engine.INTAKE
     called = office._replace(next_report=office.next_report.at[3].set(1.0), n_reports=jnp.ones(64))
-    heard, *_ = desk.receive_reports(params, called, none, none)
-    assert int(heard.status[3]) == desk.INTAKE
+    heard, *_ = engine.receive_reports(params, called, none, none)
+    assert int(heard.status[3]) == engine.INTAKE
 
 
 def test_the_graver_code_is_served_first() -> None:
-    office = desk.empty_office()._replace(now=jnp.float32(5.0), allowance=jnp.float32(1.0))
+    office = engine.empty_office()._replace(now=jnp.float32(5.0), allowance=jnp.float32(1.0))
     office = office._replace(
-        status=office.status.at[jnp.array([1, 2])].set(desk.QUEUED),
+        status=office.status.at[jnp.array([1, 2])].set(engine.QUEUED),
         urgency=office.urgency.at[jnp.array([1, 2])].set(jnp.array([2, 0])),
         stratum=office.stratum.at[jnp.array([1, 2])].set(jnp.array([1, 4])),
         since=office.since.at[jnp.array([1, 2])].set(jnp.array([1.0, 4.0])),
     )
-    _, work = desk.visit_next(heat.example().office, office, desk.no_work(), jnp.float32(0.0))
+    _, work = engine.visit_next(heat.example().office, office, engine.no_work(), jnp.float32(0.0))
     assert float(work.visits[4]) == 1.0
 
 

@@ -16,7 +16,7 @@ from tests.unit.engines.backlog_play import (
 )
 
 from parity311.domains import get_domain, housing
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 
 
 @cache
@@ -42,7 +42,7 @@ def test_what_is_done_now_changes_what_comes_next() -> None:
 
 def test_only_the_chosen_category_is_served() -> None:
     params = housing.example()
-    backlog, _ = line.start(params.backlog, jnp.float32(0.5))
+    backlog, _ = engine.start(params.backlog, jnp.float32(0.5))
     prices = jnp.zeros(6)
     chosen = housing.choose_visits(params, backlog, jnp.int32(4), prices, jnp.float32(6.0))
     by_category = np.asarray(chosen).reshape(12, -1).sum(axis=1)
@@ -52,7 +52,7 @@ def test_only_the_chosen_category_is_served() -> None:
 
 def test_the_graver_code_comes_first_and_prices_can_change_that() -> None:
     params = housing.example()
-    backlog, _ = line.start(params.backlog, jnp.float32(0.5))
+    backlog, _ = engine.start(params.backlog, jnp.float32(0.5))
     number = housing.ACTION_NAMES.index
     today = housing.choose_visits(
         params, backlog, jnp.int32(number("BALANCED")), jnp.zeros(6), jnp.float32(5.0)

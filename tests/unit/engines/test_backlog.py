@@ -11,11 +11,11 @@ import pytest
 
 from parity311.domains import elevator
 from parity311.domains.elevator.crews import LEVELS, WIDTHS, Orders, load_worth, send_crews
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 from parity311.engines.backlog.params import make_backlog_params
 from parity311.errors import InputError
 
-SHAPE = line.Shape(steps_per_day=4, bin_steps=3, n_ages=5, max_steps=20, most_arrivals=6)
+SHAPE = engine.BacklogShape(steps_per_day=4, bin_steps=3, n_ages=5, max_steps=20, most_arrivals=6)
 N_PLACES = 3
 
 
@@ -63,27 +63,27 @@ def test_cases_are_taken_in_order(n_visits: float) -> None:
     counts = rng.poisson(1.0, 40).astype(np.float32)
     # Few values, so that there are ties.
     score = rng.integers(0, 6, 40).astype(np.float32)
-    taken = line.take_in_order(jnp.asarray(counts), jnp.asarray(score), jnp.float32(n_visits))
+    taken = engine.take_in_order(jnp.asarray(counts), jnp.asarray(score), jnp.float32(n_visits))
     np.testing.assert_allclose(taken, in_order(counts, score, n_visits), atol=1e-5)
 
 
 def test_the_order_matters_to_the_check() -> None:
     counts, score = np.ones(4, np.float32), np.array([1.0, 3.0, 2.0, 0.0], np.float32)
-    taken = line.take_in_order(jnp.asarray(counts), jnp.asarray(score), jnp.float32(2.0))
+    taken = engine.take_in_order(jnp.asarray(counts), jnp.asarray(score), jnp.float32(2.0))
     assert not np.allclose(taken, in_order(counts, -score, 2.0))
 
 
 def test_groups_are_served_by_score_and_the_oldest_first() -> None:
     cells = jnp.asarray([[3.0, 1.0, 2.0], [1.0, 1.0, 4.0]])
-    taken = line.take_by_group(cells, jnp.asarray([0.0, 1.0]), jnp.float32(8.0))
+    taken = engine.take_by_group(cells, jnp.asarray([0.0, 1.0]), jnp.float32(8.0))
     np.testing.assert_array_equal(taken, [[0.0, 0.0, 2.0], [1.0, 1.0, 4.0]])
 
 
 def test_serving_closes_what_it_takes_off_the_line() -> None:
-    backlog, _ = line.start(PARAMS, jnp.float32(0.4))
+    backlog, _ = engine.start(PARAMS, jnp.float32(0.4))
     visited = jnp.floor(backlog.waiting / 2)
     for chance in (0.0, 0.5, 0.99):
-        after, service = line.serve(PARAMS, backlog, visited, jnp.float32(chance), SHAPE)
+        after, service = engine.serve(PARAMS, backlog, visited, jnp.float32(chance), SHAPE)
         closed = float(service.closed.sum())
         assert float(backlog.waiting.sum() - after.waiting.sum()) == pytest.approx(closed)
         assert float(service.outcomes.sum()) == pytest.approx(closed, rel=1e-5)
@@ -94,22 +94,22 @@ def test_serving_closes_what_it_takes_off_the_line() -> None:
 
 
 def test_some_cases_without_access_stay_in_line() -> None:
-    backlog, _ = line.start(PARAMS, jnp.float32(0.4))
+    backlog, _ = engine.start(PARAMS, jnp.float32(0.4))
     visited = backlog.waiting
     keep = jax.vmap(
-        lambda chance: line.serve(PARAMS, backlog, visited, chance, SHAPE)[0].waiting.sum(axis=1)
+        lambda chance: engine.serve(PARAMS, backlog, visited, chance, SHAPE)[0].waiting.sum(axis=1)
     )((jnp.arange(2000) + 0.5) / 2000)
     expected = np.asarray(visited.sum(axis=1)) * 0.5 * (1 - np.array([0.9, 0.6, 1.0]))
     np.testing.assert_allclose(np.asarray(keep).mean(axis=0), expected, rtol=0.02, atol=0.02)
 
 
 def test_ages_move_on_together_and_nobody_is_lost() -> None:
-    backlog, _ = line.start(PARAMS, jnp.float32(0.1))
+    backlog, _ = engine.start(PARAMS, jnp.float32(0.1))
     chance = jnp.full((N_PLACES, 4), 0.999)
     n_put_away = 0.0
     for _ in range(9):
         before = float(backlog.waiting.sum())
-        backlog, leaving = line.grow_older(PARAMS, backlog, chance, SHAPE)
+        backlog, leaving = engine.grow_older(PARAMS, backlog, chance, SHAPE)
         n_put_away += float(leaving.sum())
         assert float(backlog.waiting.sum()) == before - float(leaving.sum())
     cells = np.asarray(backlog.waiting).reshape(N_PLACES, 4, 5)
@@ -140,14 +140,14 @@ def waiting_steps(
 @pytest.mark.parametrize("first_step", [0, 1, 2, 7, 19])
 def test_steps_ahead_are_those_a_case_waits(put_away: float, first_step: int) -> None:
     params = PARAMS._replace(put_away_per_day=jnp.float32(put_away))
-    ahead, late = line.steps_ahead(params, jnp.int32(first_step), SHAPE)
+    ahead, late = engine.steps_ahead(params, jnp.int32(first_step), SHAPE)
     expected = [waiting_steps(first_step, age, put_away, 20) for age in range(5)]
     np.testing.assert_allclose(np.stack([ahead, late], 1), expected, rtol=2e-3, atol=2e-3)
 
 
 @pytest.mark.parametrize("first_step", [0, 2, 7])
 def test_lasting_steps_follow_the_chance_of_every_age(first_step: int) -> None:
-    found = line.lasting_steps(PARAMS, jnp.int32(first_step), SHAPE)
+    found = engine.lasting_steps(PARAMS, jnp.int32(first_step), SHAPE)
     there = np.asarray(PARAMS.there)
     for age in range(5):
         total, now = 0.0, age
@@ -160,29 +160,29 @@ def test_lasting_steps_follow_the_chance_of_every_age(first_step: int) -> None:
 
 def test_random_numbers_have_the_law_they_should() -> None:
     chance = jax.random.uniform(jax.random.key(0), (40_000,))
-    drawn = np.asarray(line.poisson(chance, jnp.full(40_000, 0.8), 8))
+    drawn = np.asarray(engine.poisson(chance, jnp.full(40_000, 0.8), 8))
     assert drawn.mean() == pytest.approx(0.8, abs=0.02)
     assert drawn.var() == pytest.approx(0.8, abs=0.03)
-    whole = np.asarray(line.rounded(jnp.full(40_000, 1.3), chance))
+    whole = np.asarray(engine.rounded(jnp.full(40_000, 1.3), chance))
     assert set(np.unique(whole)) == {1.0, 2.0}
     assert whole.mean() == pytest.approx(1.3, abs=0.01)
 
 
 def test_a_canvass_finds_what_is_there_and_no_more() -> None:
-    backlog, _ = line.start(PARAMS, jnp.float32(0.0))
+    backlog, _ = engine.start(PARAMS, jnp.float32(0.0))
     here = jnp.arange(N_PLACES) == 1
-    after, found, visits = line.canvass(PARAMS, backlog, here, jnp.float32(10.0))
+    after, found, visits = engine.canvass(PARAMS, backlog, here, jnp.float32(10.0))
     rate = float(backlog.hidden[1].sum()) / 100.0 * 0.6
     assert float(found.sum()) == pytest.approx(10.0 * rate, rel=1e-4)
     assert float(visits[2]) == pytest.approx(10.0)
     np.testing.assert_allclose(after.hidden, backlog.hidden - found, rtol=1e-6)
-    _, all_of_it, _ = line.canvass(PARAMS, backlog, here, jnp.float32(1e6))
+    _, all_of_it, _ = engine.canvass(PARAMS, backlog, here, jnp.float32(1e6))
     assert float(all_of_it.sum()) == pytest.approx(float(backlog.hidden[1].sum()), rel=1e-5)
 
 
 def test_the_stock_keeps_the_reported_share() -> None:
-    backlog, row = line.start(PARAMS, jnp.float32(0.9))
-    reported, unreported = (np.asarray(need) for need in line.needs_by_stratum(PARAMS))
+    backlog, row = engine.start(PARAMS, jnp.float32(0.9))
+    reported, unreported = (np.asarray(need) for need in engine.needs_by_stratum(PARAMS))
     stock = np.asarray(backlog.stock)
     known = [0, 2, 4]
     np.testing.assert_allclose(

@@ -13,7 +13,7 @@ from parity311.domains import crane, snad
 from parity311.engines import heuristics
 from parity311.engines.stream import process as stream
 from parity311.engines.stream import step as stream_step
-from parity311.engines.stream.process import QUEUE_SLOTS, State, StreamParams
+from parity311.engines.stream.process import QUEUE_SLOTS, StreamParams, StreamState
 from parity311.evaluation.rollout import Contender, Episodes, evaluate
 from parity311.mdp.contract import N_STRATA
 from parity311.mdp.harness import Harness
@@ -35,7 +35,7 @@ def step() -> Any:
     ))  # fmt: skip
 
 
-def office(params: StreamParams, **changes: Any) -> State:
+def office(params: StreamParams, **changes: Any) -> StreamState:
     """An empty office with a complaint of code B in the first district, changed as told."""
     state = stream.initial_state(jax.random.key(0), SHAPE, params)
     kind = SHAPE.kind(jnp.int32(0), jnp.int32(2), jnp.int32(0))

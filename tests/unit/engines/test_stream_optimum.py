@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.unit.mdp.two_districts import LAYOUT, SHAPE, example, make_domain
 
-from parity311.engines.stream import optimum as value_iteration
+from parity311.engines.stream import optimum
 from parity311.engines.stream.optimum import TablePolicy, solve_stream
 from parity311.engines.stream.process import PUT_OFF, StreamParams
 from parity311.errors import EstimationError, InputError
@@ -26,9 +26,9 @@ PREFERENCE = np.asarray(DOMAIN.preference)
 class Solved(NamedTuple):
     """The optimum as arrays."""
 
-    tables: value_iteration.Tables
-    choices: value_iteration.Choices
-    swept: value_iteration.Swept
+    tables: optimum.Tables
+    choices: optimum.Choices
+    swept: optimum.Swept
     orders: jax.Array
     choice: jax.Array
 
@@ -40,9 +40,9 @@ def params() -> StreamParams:
 
 @pytest.fixture(scope="module")
 def solved(params: StreamParams) -> Solved:
-    tables, choices = value_iteration.tabulate(SHAPE, params, PREFERENCE)
-    swept = value_iteration.iterate(SHAPE, tables)
-    orders = value_iteration.order_values(SHAPE, tables, swept.values)
+    tables, choices = optimum.tabulate(SHAPE, params, PREFERENCE)
+    swept = optimum.iterate(SHAPE, tables)
+    orders = optimum.order_values(SHAPE, tables, swept.values)
     return Solved(tables, choices, swept, orders, jnp.argmax(orders, axis=0))
 
 
@@ -85,8 +85,8 @@ def test_the_optimum_earns_what_value_iteration_says(
 
 
 def test_a_policy_earns_what_its_sweeps_say(solved: Solved, earned: dict[str, np.ndarray]) -> None:
-    never = jnp.full(value_iteration.state_sizes(SHAPE), PUT_OFF)
-    said = float(value_iteration.iterate(SHAPE, solved.tables, never).gain)
+    never = jnp.full(optimum.state_sizes(SHAPE), PUT_OFF)
+    said = float(optimum.iterate(SHAPE, solved.tables, never).gain)
     error = earned["never"].std() / np.sqrt(len(earned["never"]))
     # Episodes start with nothing open that could come back.
     assert abs(earned["never"].mean() - said) < 3.0 * error + 0.003
@@ -94,18 +94,18 @@ def test_a_policy_earns_what_its_sweeps_say(solved: Solved, earned: dict[str, np
 
 
 def test_occupancy_and_sweeps_agree(solved: Solved) -> None:
-    share = value_iteration.occupancy(SHAPE, solved.tables, solved.choice)
+    share = optimum.occupancy(SHAPE, solved.tables, solved.choice)
     assert float(share.sum()) == pytest.approx(1.0, abs=1e-3)
-    nothing = jnp.zeros(value_iteration.state_sizes(SHAPE))
-    orders = value_iteration.order_values(SHAPE, solved.tables, nothing)
-    earned = float((share * value_iteration.follow(orders, solved.choice)).sum())
+    nothing = jnp.zeros(optimum.state_sizes(SHAPE))
+    orders = optimum.order_values(SHAPE, solved.tables, nothing)
+    earned = float((share * optimum.follow(orders, solved.choice)).sum())
     assert earned == pytest.approx(float(solved.swept.gain), abs=2e-3)
 
 
 def test_not_seeing_the_queue_costs(solved: Solved) -> None:
     tables, seen = solved.tables, [True] * 4 + [False] * 4
-    blind = value_iteration.improve_blind(SHAPE, tables, solved.orders, solved.choice, seen)
-    gain = float(value_iteration.iterate(SHAPE, tables, blind).gain)
+    blind = optimum.improve_blind(SHAPE, tables, solved.orders, solved.choice, seen)
+    gain = float(optimum.iterate(SHAPE, tables, blind).gain)
     assert gain < float(solved.swept.gain) - 1e-3
     # It does not look at what it cannot see.
     np.testing.assert_array_equal(blind, np.broadcast_to(blind[:, :, :1, :1, :1, :1], blind.shape))
@@ -165,6 +165,6 @@ def test_params_that_cannot_be_are_refused(
 def test_a_search_that_does_not_settle_says_so(
     solved: Solved, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(value_iteration, "MAX_SWEEPS", 3)
+    monkeypatch.setattr(optimum, "MAX_SWEEPS", 3)
     with pytest.raises(EstimationError, match="not settled after 3 sweeps"):
-        value_iteration.iterate(SHAPE, solved.tables)
+        optimum.iterate(SHAPE, solved.tables)

@@ -13,7 +13,7 @@ import pytest
 from parity311.city.build import build_city
 from parity311.domains import drone, elevator, ert, get_domain, housing, scaffold
 from parity311.errors import EstimationError, InputError
-from parity311.estimation import backlog_cases as rows
+from parity311.estimation import backlog_cases
 from parity311.records.store import Records, open_records
 from parity311.reporting.calibration import Calibration, calibrate
 
@@ -151,20 +151,20 @@ def test_sites_are_near_the_truth(estimated: dict[str, Any], true: dict[str, Any
 
 def test_nothing_after_the_last_day_is_read(records: Records) -> None:
     """The same cases, with the later rows there and without them."""
-    cases = rows.read_cases(records, "elevator", date(2023, 1, 1), EARLY)
+    cases = backlog_cases.read_cases(records, "elevator", date(2023, 1, 1), EARLY)
     assert cases.began.max() < cases.n_days
     assert np.nanmax(cases.visited) < cases.n_days
     assert cases.left[np.isfinite(cases.left)].max() < cases.n_days
-    late = rows.read_cases(records, "elevator", date(2023, 1, 1), SPLIT)
+    late = backlog_cases.read_cases(records, "elevator", date(2023, 1, 1), SPLIT)
     # A reader that looked on would know of more closings.
     first = np.isin(late.complaint_id, cases.complaint_id)
     assert np.isfinite(late.left[first]).sum() > np.isfinite(cases.left).sum()
 
 
 def test_backlogs_are_those_open_at_the_time(records: Records) -> None:
-    cases = rows.read_cases(records, "ert", date(2023, 1, 1), SPLIT)
-    places = rows.Places(cases.stratum, 6)
-    waiting, slots, _ = rows.backlogs(cases, places, ert.SHAPE)
+    cases = backlog_cases.read_cases(records, "ert", date(2023, 1, 1), SPLIT)
+    places = backlog_cases.CasePlaces(cases.stratum, 6)
+    waiting, slots, _ = backlog_cases.backlogs(cases, places, ert.SHAPE)
     moment = np.floor(np.linspace(0.5 * cases.n_days, cases.n_days - 1, 32))[5]
     assert waiting[5].sum() == ((cases.began < moment) & (cases.left > moment)).sum()
     assert (slots % 24 == 0).all()

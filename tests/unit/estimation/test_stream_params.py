@@ -13,7 +13,7 @@ import pytest
 from parity311.city.build import build_city
 from parity311.domains import complaint_triage, crane, drainage, electrical_revisit, snad
 from parity311.domains.electrical_revisit import estimate as revisit_records
-from parity311.engines.stream import optimum as value_iteration
+from parity311.engines.stream import optimum
 from parity311.engines.stream.process import CREW, ROUND, StreamParams
 from parity311.engines.stream.worth import kind_shares
 from parity311.errors import EstimationError, InputError, RecordsError
@@ -203,20 +203,16 @@ def test_what_2019_teaches_survives_2020(
     triage: tuple[StreamParams, StreamParams], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The optimum of the process estimated before, played in what really came."""
-    monkeypatch.setattr(value_iteration, "TOLERANCE", 1e-3)
+    monkeypatch.setattr(optimum, "TOLERANCE", 1e-3)
     before, during = triage
     shape, weights = complaint_triage.SHAPE, np.asarray(complaint_triage.DOMAIN.preference)
-    known, true = (
-        value_iteration.tabulate(shape, params, weights)[0] for params in (before, during)
-    )
-    orders = value_iteration.order_values(
-        shape, known, value_iteration.iterate(shape, known).values
-    )
-    learned = value_iteration.iterate(shape, true, jnp.argmax(orders, axis=0))
-    best = value_iteration.iterate(shape, true)
+    known, true = (optimum.tabulate(shape, params, weights)[0] for params in (before, during))
+    orders = optimum.order_values(shape, known, optimum.iterate(shape, known).values)
+    learned = optimum.iterate(shape, true, jnp.argmax(orders, axis=0))
+    best = optimum.iterate(shape, true)
     is_grave = shape.kinds[:, 1].reshape((-1,) + (1,) * (orders.ndim - 2)) == 3
     today = jnp.broadcast_to(jnp.where(is_grave, CREW, ROUND), orders.shape[1:])
-    now = value_iteration.iterate(shape, true, today)
+    now = optimum.iterate(shape, true, today)
     share = float((learned.gain - now.gain) / (best.gain - now.gain))
     assert 0.6 < share <= 1.0
 

@@ -19,7 +19,7 @@ from tests.unit.evaluation.toy_logs import (
 
 from parity311.errors import InputError, RecordsError
 from parity311.evaluation.off_policy import weights
-from parity311.evaluation.off_policy.cells import Cells, bin_edges, choose_cells
+from parity311.evaluation.off_policy.cells import Binning, bin_edges, choose_cells
 from parity311.evaluation.off_policy.estimate import ESTIMATORS, Options, evaluate_policy
 from parity311.evaluation.off_policy.fitted_q import fitted_q, make_basis
 from parity311.evaluation.off_policy.intervals import studentised
@@ -81,7 +81,7 @@ def test_propensities_that_were_not_logged_are_estimated_and_asked_for() -> None
     blind = replace(logs, propensity=np.full(logs.propensity.shape, np.nan))
     with pytest.raises(InputError, match="--propensities logistic"):
         evaluate_policy(blind, target_chances(logs))
-    cells = Cells((0,), (np.array([0.5]),))
+    cells = Binning((0,), (np.array([0.5]),))
     for method in ("logistic", "tabular"):
         guessed = estimate_propensities(blind, method, cells).of_actions(blind)
         np.testing.assert_allclose(guessed, logs.propensity, atol=0.03)
@@ -113,7 +113,7 @@ def test_an_action_that_was_never_taken_is_refused_and_can_be_held_back() -> Non
     assert found.support.is_refused.all()
     assert all(found.estimates[name].is_refused.all() for name in ESTIMATORS)
     assert "%" in found.reason("ordinary")
-    cells = Cells((0,), (np.array([0.5]),))
+    cells = Binning((0,), (np.array([0.5]),))
     held = hold_to_support(logs, cells, target)
     assert (held[logs.observation[..., 0] == 0][:, 1] == 0.0).all()
     np.testing.assert_allclose(held.sum(axis=-1), 1.0)
@@ -123,7 +123,7 @@ def test_an_action_that_was_never_taken_is_refused_and_can_be_held_back() -> Non
 def test_missing_mass_is_seen_where_cells_are_blind() -> None:
     never = np.array([[1.0, 0.0], [0.5, 0.5]])
     logs = write_toy_logs(1, 2000, 1, behaviour=never, seed=8)
-    one_cell = Cells((), ())
+    one_cell = Binning((), ())
     found = evaluate_policy(logs, target_chances(logs), cells=one_cell)
     assert not found.support.lacks_counts.any()
     assert found.support.lacks_mass.all()

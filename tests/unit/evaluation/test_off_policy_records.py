@@ -53,7 +53,7 @@ def test_what_is_not_on_record_is_refused_with_the_reason(
     tiny_records: Path, slug: str, decides: str
 ) -> None:
     domain = get_domain(slug)
-    assert not agency.has_log_on_record(domain)
+    assert not agency.has_recorded_log(domain)
     with pytest.raises(InputError, match=f"(?s){slug}.*is another thing.*LOG.parquet") as refused:
         agency.see_cases(
             domain,
@@ -69,7 +69,7 @@ def test_what_is_not_on_record_is_refused_with_the_reason(
 
 
 def test_six_domains_have_their_decisions_on_record() -> None:
-    found = {slug for slug, one in all_domains().items() if agency.has_log_on_record(one)}
+    found = {slug for slug, one in all_domains().items() if agency.has_recorded_log(one)}
     assert found == {"boiler", "heat", "crane", "snad", "drainage", "complaint_triage"}
 
 

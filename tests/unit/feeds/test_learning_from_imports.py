@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from parity311.cli import app
 from parity311.domains import get_domain
 from parity311.errors import EstimationError
+from parity311.estimation.world import params_for
 from parity311.evaluation.off_policy.backtest import prepare_backtest
-from parity311.training.train_run import params_for
 
 FOUND = "The Department inspected the following conditions. Violations were issued."
 

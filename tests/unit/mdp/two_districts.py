@@ -10,23 +10,23 @@ import jax.numpy as jnp
 
 from parity311.domains import snad
 from parity311.engines.stream.optimum import solve_stream
-from parity311.engines.stream.process import Shape, State, StreamParams, describe_scene
-from parity311.engines.stream.rules import Layout, stream_rules
+from parity311.engines.stream.process import StreamParams, StreamShape, StreamState, describe_scene
+from parity311.engines.stream.rules import StreamLayout, stream_rules
 from parity311.estimation.stream import example_params
 from parity311.estimation.stream_dynamics import stream_dynamics
 from parity311.mdp.contract import Domain
 
-SHAPE = Shape(n_places=2, n_histories=2)
+SHAPE = StreamShape(n_places=2, n_histories=2)
 OFFICE = replace(snad.OFFICE, shape=SHAPE)
 NAMES = (*snad.PUBLISHED, "backlog", "crew_free", "open_1", "open_2")
 READINGS = (
     snad.LAYOUT.readings[0]._replace(factors={"neighbourhood": 1.0}),
     *snad.LAYOUT.readings[1:],
 )
-LAYOUT = Layout(SHAPE, READINGS, snad.LAYOUT.strong_shares, opens=NAMES[-2:])
+LAYOUT = StreamLayout(SHAPE, READINGS, snad.LAYOUT.strong_shares, opens=NAMES[-2:])
 
 
-def observe(params: StreamParams, state: State) -> jax.Array:
+def observe(params: StreamParams, state: StreamState) -> jax.Array:
     del params
     seen = describe_scene(SHAPE, state)
     parts = (seen.place, seen.level, seen.history, seen.season, seen.backlog, seen.crew_free)

@@ -19,7 +19,7 @@ from tests.unit.report.made_up_blocks import (
 )
 
 from parity311.cli.printing import print_comparison
-from parity311.estimation.correction import calibrate_what_can_be
+from parity311.estimation.correction import correct
 from parity311.estimation.world import first_test_day, rows_used
 from parity311.feeds.importing import import_records
 from parity311.pipelines.audit_records import add_records
@@ -67,7 +67,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Records:
 def block_of(records: Records, **changes: Any) -> dict[str, Any]:
     """A block whose records, rows and correction are real; only the policies are made up."""
     test_from = first_test_day(records, "heat")
-    correction = calibrate_what_can_be(
+    correction = correct(
         records, "heat", ("exposure_rate", "as_published", "raw"), records.window[0], test_from
     )
     reporting = [

@@ -16,8 +16,8 @@ from parity311.errors import EstimationError
 from parity311.records.store import open_records
 from parity311.reporting.areas import Areas, areas_from_records
 from parity311.reporting.estimate import ALL_ESTIMATORS, estimate
-from parity311.reporting.incidents import Estimate
-from parity311.reporting.simulation import Scenario, make_areas, simulate
+from parity311.reporting.incidents import IncidentEstimate
+from parity311.reporting.simulation import ReportingScenario, make_areas, simulate
 from parity311.reporting.table import ReportTable, reports_from_records
 from parity311.reporting.weekly import WeeklyReports, count_weekly
 
@@ -27,7 +27,7 @@ SOURCE = Path(parity311.__file__).parent
 def table_with(reports: list[list[float]], repeats: list[list[float]], n_days: int) -> ReportTable:
     """A table whose reports by area and week are these."""
     n_windows = -(-n_days // 28)
-    drawn = simulate(Scenario(n_windows=n_windows), make_areas(9, _rng()), 1).table
+    drawn = simulate(ReportingScenario(n_windows=n_windows), make_areas(9, _rng()), 1).table
     return replace(
         drawn,
         n_reports=np.ones((len(reports), n_windows)),
@@ -52,7 +52,7 @@ def named(n: int, income: list[float] | None = None) -> Areas:
     return areas if income is None else replace(areas, median_income=np.array(income))
 
 
-def run(table: ReportTable, areas: Areas) -> Estimate:
+def run(table: ReportTable, areas: Areas) -> IncidentEstimate:
     return estimate(table, areas, estimator="as_published", n_draws=50)
 
 

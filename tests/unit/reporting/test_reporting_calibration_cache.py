@@ -18,7 +18,7 @@ from parity311.reporting.calibration import (
 )
 from parity311.reporting.estimate import estimate
 from parity311.reporting.lifetimes import exponential
-from parity311.reporting.simulation import Scenario, make_areas, simulate
+from parity311.reporting.simulation import ReportingScenario, make_areas, simulate
 from parity311.reporting.strata import stratify, total_by_stratum
 
 OTHERS = {int: 77, dict: {"law": "fixed"}}
@@ -27,7 +27,7 @@ OTHERS = {int: 77, dict: {"law": "fixed"}}
 
 @pytest.fixture(scope="module")
 def calibration() -> Calibration:
-    case = simulate(Scenario(n_windows=2), make_areas(30, np.random.default_rng(0)), 1)
+    case = simulate(ReportingScenario(n_windows=2), make_areas(30, np.random.default_rng(0)), 1)
     found = estimate(case.table, case.areas, lifetime=exponential(14.0), n_draws=20)
     groups = stratify(case.areas)
     totals = total_by_stratum(found, groups, np.random.default_rng(0))

@@ -14,18 +14,18 @@ from parity311.reporting.areas import Areas
 from parity311.reporting.as_published import clipped_factor
 from parity311.reporting.estimate import ESTIMATORS, estimate
 from parity311.reporting.lifetimes import estimated, exponential, fixed
-from parity311.reporting.simulation import Scenario, Simulated, make_areas, simulate
+from parity311.reporting.simulation import ReportingScenario, SimulatedReports, make_areas, simulate
 from parity311.reporting.strata import stratify, total_by_stratum
 from parity311.reporting.table import ReportTable
 
 
-def make_case(n_areas: int = 60, seed: int = 0, **changes: float) -> Simulated:
+def make_case(n_areas: int = 60, seed: int = 0, **changes: float) -> SimulatedReports:
     areas = make_areas(n_areas, np.random.default_rng(seed))
-    return simulate(Scenario(n_windows=4, **changes), areas, seed + 1)
+    return simulate(ReportingScenario(n_windows=4, **changes), areas, seed + 1)
 
 
 @pytest.fixture(scope="module")
-def case() -> Simulated:
+def case() -> SimulatedReports:
     return make_case()
 
 
@@ -50,7 +50,7 @@ def one_area(table: ReportTable, areas: Areas) -> tuple[ReportTable, Areas]:
 
 
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))
-def test_every_estimator_answers_with_numbers_and_spread(case: Simulated, name: str) -> None:
+def test_every_estimator_answers_with_numbers_and_spread(case: SimulatedReports, name: str) -> None:
     found = estimate(case.table, case.areas, estimator=name, lifetime=exponential(14.0), n_draws=50)
     assert found.estimator == name
     assert found.assumption
@@ -62,14 +62,14 @@ def test_every_estimator_answers_with_numbers_and_spread(case: Simulated, name: 
     assert np.all(totals.lower <= totals.upper)
 
 
-def test_the_same_seed_gives_the_same_draws(case: Simulated) -> None:
+def test_the_same_seed_gives_the_same_draws(case: SimulatedReports) -> None:
     one, two = (
         estimate(case.table, case.areas, lifetime=exponential(14.0), seed=3) for _ in range(2)
     )
     np.testing.assert_array_equal(one.factor_draws, two.factor_draws)
 
 
-def test_zero_truncated_solves_its_moment_equation(case: Simulated) -> None:
+def test_zero_truncated_solves_its_moment_equation(case: SimulatedReports) -> None:
     table, areas = one_area(case.table, case.areas)
     found = estimate(table, areas, estimator="zero_truncated")
     mean = 1.0 + table.n_further.mean()
@@ -77,7 +77,7 @@ def test_zero_truncated_solves_its_moment_equation(case: Simulated) -> None:
     assert found.reported_share[0] == pytest.approx(1 - np.exp(-rate), rel=0.01)
 
 
-def test_geometric_is_reported_times_reports_over_duplicates(case: Simulated) -> None:
+def test_geometric_is_reported_times_reports_over_duplicates(case: SimulatedReports) -> None:
     table, areas = one_area(case.table, case.areas)
     found = estimate(table, areas, estimator="geometric")
     reports = table.n_incidents + table.n_further.sum()
@@ -85,7 +85,7 @@ def test_geometric_is_reported_times_reports_over_duplicates(case: Simulated) ->
     assert found.incidents.sum() == pytest.approx(expected, rel=0.02)
 
 
-def test_lower_bound_by_hand(case: Simulated) -> None:
+def test_lower_bound_by_hand(case: SimulatedReports) -> None:
     found = estimate(case.table, case.areas, estimator="lower_bound")
     here = case.table.area == 7
     once = (case.table.n_further[here] == 0).sum()
@@ -94,7 +94,7 @@ def test_lower_bound_by_hand(case: Simulated) -> None:
     assert found.incidents[7].sum() == pytest.approx(expected)
 
 
-def test_raw_counts_complaints(case: Simulated) -> None:
+def test_raw_counts_complaints(case: SimulatedReports) -> None:
     found = estimate(case.table, case.areas, estimator="raw")
     np.testing.assert_array_equal(found.incidents, case.table.n_reports)
 
@@ -138,7 +138,7 @@ def test_ignoring_natural_ends_would_be_noticed() -> None:
 class TestBadInput:
     """Areas with too little, or contradictory, data: a defined answer, never a silent zero."""
 
-    def test_area_without_reports_is_pooled_and_says_so(self, case: Simulated) -> None:
+    def test_area_without_reports_is_pooled_and_says_so(self, case: SimulatedReports) -> None:
         keep = case.table.area != 5
         table = case.table.take(np.flatnonzero(keep))
         n_reports = table.n_reports.copy()
@@ -151,7 +151,7 @@ class TestBadInput:
         assert "no report" in found.reason[5]
         assert np.isfinite(found.incidents_se[5]).all()
 
-    def test_area_with_one_report_is_finite(self, case: Simulated) -> None:
+    def test_area_with_one_report_is_finite(self, case: SimulatedReports) -> None:
         first = np.flatnonzero(case.table.area == 5)[:1]
         rest = np.flatnonzero(case.table.area != 5)
         table = case.table.take(np.concatenate([first, rest]))
@@ -159,7 +159,7 @@ class TestBadInput:
         assert np.isfinite(found.incidents[5]).all()
         assert found.incidents[5].sum() > 1
 
-    def test_no_duplicates_at_all_is_refused(self, case: Simulated) -> None:
+    def test_no_duplicates_at_all_is_refused(self, case: SimulatedReports) -> None:
         table = replace(
             case.table,
             n_further=np.zeros_like(case.table.n_further),
@@ -168,18 +168,18 @@ class TestBadInput:
         with pytest.raises(EstimationError, match="reported a second time"):
             estimate(table, case.areas, lifetime=exponential(14.0))
 
-    def test_only_duplicates_in_an_area(self, case: Simulated) -> None:
+    def test_only_duplicates_in_an_area(self, case: SimulatedReports) -> None:
         weekly = case.table.weekly
         table = replace(case.table, weekly=replace(weekly, n_repeats=weekly.n_reports))
         found = estimate(table, case.areas, estimator="as_published")
         assert np.isfinite(found.incidents).all()
 
-    def test_zero_exposure_says_nothing_about_the_rate(self, case: Simulated) -> None:
+    def test_zero_exposure_says_nothing_about_the_rate(self, case: SimulatedReports) -> None:
         table = replace(case.table, exposure_days=np.zeros(case.table.n_incidents))
         with pytest.raises(EstimationError, match=r"exposure of more than 0.1 day"):
             estimate(table, case.areas, lifetime=exponential(14.0))
 
-    def test_missing_covariates_are_set_to_the_mean_and_named(self, case: Simulated) -> None:
+    def test_missing_covariates_are_set_to_the_mean_and_named(self, case: SimulatedReports) -> None:
         income = case.areas.covariates["log_income"].copy()
         income[3] = np.nan
         areas = replace(case.areas, covariates={"log_income": income})
@@ -187,11 +187,11 @@ class TestBadInput:
         assert "not published" in found.reason[3]
         assert np.isfinite(found.incidents[3]).all()
 
-    def test_a_lifetime_shorter_than_what_was_seen_is_refused(self, case: Simulated) -> None:
+    def test_a_lifetime_shorter_than_what_was_seen_is_refused(self, case: SimulatedReports) -> None:
         with pytest.raises(EstimationError, match="days after the first"):
             estimate(case.table, case.areas, lifetime=fixed(1.0))
 
-    def test_unknown_names_offer_the_nearest(self, case: Simulated) -> None:
+    def test_unknown_names_offer_the_nearest(self, case: SimulatedReports) -> None:
         with pytest.raises(InputError, match="exposure_rate"):
             estimate(case.table, case.areas, estimator="exposure_rat")
         with pytest.raises(InputError, match="no covariate 'age'"):
@@ -201,7 +201,7 @@ class TestBadInput:
 class TestLowerBound:
     """It bounds only where duplicates are marked, and is refused elsewhere."""
 
-    def test_unmarked_incidents_are_no_singletons(self, case: Simulated) -> None:
+    def test_unmarked_incidents_are_no_singletons(self, case: SimulatedReports) -> None:
         """A second source that marks nothing adds its reports, and nothing unreported."""
         n = case.table.n_incidents
         twice = case.table.take(np.concatenate([np.arange(n), np.arange(n)]))
@@ -216,7 +216,7 @@ class TestLowerBound:
         assert missed[2] > 2 * missed[0]
 
     @pytest.mark.parametrize("name", ["lower_bound", "exposure_rate", "zero_truncated"])
-    def test_nothing_marked_is_said(self, case: Simulated, name: str) -> None:
+    def test_nothing_marked_is_said(self, case: SimulatedReports, name: str) -> None:
         """What nobody marked is not stated as a fact, and lower_bound is not advised."""
         n = case.table.n_incidents
         table = replace(
@@ -276,7 +276,7 @@ class TestProperties:
     """What must not matter does not."""
 
     @pytest.mark.parametrize("name", ["exposure_rate", "zero_truncated", "lower_bound"])
-    def test_the_order_of_rows(self, case: Simulated, name: str) -> None:
+    def test_the_order_of_rows(self, case: SimulatedReports, name: str) -> None:
         shuffled = case.table.take(np.random.default_rng(1).permutation(case.table.n_incidents))
         one, two = (
             estimate(table, case.areas, estimator=name, lifetime=estimated())
@@ -284,7 +284,7 @@ class TestProperties:
         )
         np.testing.assert_allclose(one.incidents, two.incidents, rtol=1e-6)
 
-    def test_splitting_windows_keeps_totals(self, case: Simulated) -> None:
+    def test_splitting_windows_keeps_totals(self, case: SimulatedReports) -> None:
         half = replace(
             case.table,
             window_days=14,
@@ -302,14 +302,14 @@ class TestProperties:
         ]
         np.testing.assert_allclose(totals[0], totals[1], rtol=1e-9)
 
-    def test_longer_lifetimes_mean_fewer_missed(self, case: Simulated) -> None:
+    def test_longer_lifetimes_mean_fewer_missed(self, case: SimulatedReports) -> None:
         totals = [
             estimate(case.table, case.areas, lifetime=exponential(days)).incidents.sum()
             for days in (7.0, 14.0, 28.0)
         ]
         assert totals[0] > totals[1] > totals[2] > case.table.n_incidents
 
-    def test_areas_in_any_order(self, case: Simulated) -> None:
+    def test_areas_in_any_order(self, case: SimulatedReports) -> None:
         order = np.random.default_rng(2).permutation(60)
         place = np.argsort(order)
         areas = replace(

@@ -11,18 +11,18 @@ from parity311.errors import EstimationError, InputError
 from parity311.reporting.acs_proxy import BY_PROXY
 from parity311.reporting.estimate import estimate
 from parity311.reporting.lifetimes import exponential
-from parity311.reporting.simulation import Scenario, Simulated, make_areas, simulate
+from parity311.reporting.simulation import ReportingScenario, SimulatedReports, make_areas, simulate
 
 KNOWN = exponential(14.0, origin="known")
 
 
 @pytest.fixture(scope="module")
-def case() -> Simulated:
+def case() -> SimulatedReports:
     areas = make_areas(120, np.random.default_rng(2))
-    return simulate(Scenario(income_slope=0.5, n_windows=6), areas, 3)
+    return simulate(ReportingScenario(income_slope=0.5, n_windows=6), areas, 3)
 
 
-def test_areas_with_few_duplicates_follow_their_covariates(case: Simulated) -> None:
+def test_areas_with_few_duplicates_follow_their_covariates(case: SimulatedReports) -> None:
     n_duplicates = case.table.n_duplicates.copy()
     n_duplicates[::3] = 0.0
     found = estimate(
@@ -44,14 +44,14 @@ def test_areas_with_few_duplicates_follow_their_covariates(case: Simulated) -> N
     assert spread[spoken_for].mean() > 0.05
 
 
-def test_it_is_fitted_to_whichever_estimator_is_chosen(case: Simulated) -> None:
+def test_it_is_fitted_to_whichever_estimator_is_chosen(case: SimulatedReports) -> None:
     found = estimate(case.table, case.areas, estimator="acs_proxy", proxy_of="zero_truncated")
     assert "ignores how long the city took" in found.assumption
     with pytest.raises(InputError, match="exposure_rate"):
         estimate(case.table, case.areas, estimator="acs_proxy", proxy_of="raw")
 
 
-def test_too_few_areas_to_fit_to_are_refused(case: Simulated) -> None:
+def test_too_few_areas_to_fit_to_are_refused(case: SimulatedReports) -> None:
     table = replace(case.table, n_duplicates=np.zeros_like(case.table.n_duplicates))
     with pytest.raises(EstimationError, match="0 areas have 10 duplicates or more"):
         estimate(table, case.areas, estimator="acs_proxy", lifetime=KNOWN)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,14 @@ import pytest
 from tests.contract.broken.twins import Params, make_domain
 from tests.faults.limits import room_for
 
+from parity311.city import ensure
 from parity311.city.ensure import open_or_build
 from parity311.errors import BusyError, InputError, RunError, TrainingError
+from parity311.records.store import MANIFEST, open_records, read_manifest
 from parity311.storage.aside import asides_of, write_text_aside, writing_aside
 from parity311.storage.disk import telling_disk_errors
 from parity311.storage.folders import holds_own
+from parity311.storage.hashes import seal
 from parity311.storage.locks import lock_path, one_writer
 from parity311.studies.parity.world import prepare_world
 from parity311.studies.reproduction.prepare import _claim
@@ -119,19 +124,64 @@ def test_outputs_beside_each_other_do_not_wait(tmp_path: Path) -> None:
         assert in_another_process(SECOND, tmp_path / "c").stdout == "wrote\n"
 
 
-def test_who_needs_the_same_city_waits_and_uses_it(tiny_records: Path) -> None:
-    there, elsewhere = tiny_records, tiny_records.with_name("elsewhere")
+ASKED: dict[str, Any] = {
+    "preset": "small", "seed": 7, "participation": "strong", "capacity": "scarce"
+}  # fmt: skip
+
+
+def as_city(folder: Path, **about: Any) -> Path:
+    """The tiny folder as if a city had been built with these options."""
+    manifest = read_manifest(folder)
+    text = json.dumps(seal({**manifest, "kind": "city", **about}))
+    (folder / MANIFEST).write_text(text)
+    return folder
+
+
+def test_who_needs_the_same_city_waits_and_uses_it(
+    tiny_records: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there, elsewhere = as_city(tiny_records, **ASKED), tiny_records.with_name("elsewhere")
     there.rename(elsewhere)
     calls = []
 
-    def build() -> None:
+    def build(*given: Any, **options: Any) -> None:
         """The other process finishes while this one is told to wait."""
         calls.append(1)
         elsewhere.rename(there)
         raise BusyError("another")
 
-    assert open_or_build(there, build).domains == ("heat",)
+    monkeypatch.setattr(ensure, "build_city", build)
+    assert open_or_build(there, (), **ASKED).domains == ("heat",)
     assert calls == [1]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"preset": "nyc"},
+        {"seed": 8},
+        {"participation": "measured"},
+        {"capacity": "calibrated"},
+        {"date_to": date(2031, 1, 1)},
+    ],
+)
+def test_another_city_is_refused_and_left_as_it_is(
+    tiny_records: Path, other: dict[str, Any]
+) -> None:
+    there = as_city(tiny_records, **ASKED)
+    before = (there / MANIFEST).read_bytes()
+    ((name, value),) = other.items()
+    with pytest.raises(InputError, match=f"{name} .* where {value} was asked for.*elsewhere"):
+        open_or_build(there, (), **ASKED | other)
+    assert (there / MANIFEST).read_bytes() == before
+    window = open_records(there).window
+    same = open_or_build(there, (), **ASKED, date_from=window[0], date_to=window[1])
+    assert same.domains == ("heat",)
+
+
+def test_imported_records_are_no_city(tiny_records: Path) -> None:
+    with pytest.raises(InputError, match="holds imported records"):
+        open_or_build(tiny_records, (), **ASKED)
 
 
 # Folders that grow

@@ -14,7 +14,7 @@ from parity311.engines import heuristics
 from parity311.evaluation.rollout import Contender
 from parity311.mdp.harness import Harness
 from parity311.studies.quality import measure as quality
-from parity311.studies.quality.settings import Recipe, Setting
+from parity311.studies.quality.settings import QualitySetting, Recipe
 from parity311.training.loop import Trained
 
 DOMAIN = replace(
@@ -30,7 +30,7 @@ DOMAIN = replace(
     agent_settings={"dqn": {"hidden": (8,), "target_every": 10, "buffer_size": 200}},
 )
 RECIPE = Recipe("dqn", "dqn", 120, 4, {"learning_rate": 1e-2})
-SETTING = Setting("tiny", "tiny", "share", (RECIPE,), n_scored=24, n_validating=16)
+SETTING = QualitySetting("tiny", "tiny", "share", (RECIPE,), n_scored=24, n_validating=16)
 
 
 def ground(seed: int = 1) -> quality.Ground:

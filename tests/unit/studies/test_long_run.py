@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from parity311.studies.parity import long_run
-from parity311.studies.parity import study as price_floor
+from parity311.studies.parity import long_run, study
 from parity311.studies.parity.band_prices import lack_of
 from parity311.studies.parity.long_run import Years
 from parity311.studies.parity.study import floor_at, hull_corners
@@ -76,13 +75,11 @@ def test_a_policy_on_the_floor_is_not_above_it_and_a_dearer_one_is() -> None:
     reference = make_years(rng, [0.1, 0.15, 0.2, 0.25, 0.3], 30)
     level = make_years(rng, [0.195] * 5, 30)
     weights = long_run.resample_years(30, n=100)
-    found = price_floor.compare_with_floor(level, reference, [reference, level], reference, weights)
+    found = study.compare_with_floor(level, reference, [reference, level], reference, weights)
     assert abs(found["above_floor"]["value"]) < 0.01
     assert found["above_floor"]["lower"] <= 0.0
     dearer = Years(level.correct * 0.9, *(getattr(level, n) for n in NAMES))
-    worse = price_floor.compare_with_floor(
-        dearer, reference, [reference, level], reference, weights
-    )
+    worse = study.compare_with_floor(dearer, reference, [reference, level], reference, weights)
     assert worse["above_floor"]["lower"] > 0.05
 
 
@@ -91,8 +88,8 @@ def test_many_equal_candidates_do_not_lower_the_floor() -> None:
     reference = make_years(rng, [0.2] * 5, 60)
     alike = [make_years(rng, [0.2] * 5, 60) for _ in range(30)]
     once = np.ones((1, 60))
-    crossed = price_floor.cross_floors(np.array([0.05]), alike, reference, once)[0]
-    gaps, prices = price_floor.measure_candidates(alike, reference, once)
+    crossed = study.cross_floors(np.array([0.05]), alike, reference, once)[0]
+    gaps, prices = study.measure_candidates(alike, reference, once)
     # All have the same price; the best on the very years looks cheaper than it is.
     assert floor_at(0.05, gaps[:, 0], prices[:, 0]) < -0.01
     assert abs(crossed) < 0.012

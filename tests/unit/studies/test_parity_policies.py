@@ -14,10 +14,11 @@ from typer.testing import CliRunner
 from parity311.domains import boiler, elevator, get_domain, housing
 from parity311.engines import heuristics
 from parity311.errors import InputError
+from parity311.estimation.params_file import write_params
 from parity311.evaluation.rollout import Contender, evaluate, evaluate_each
 from parity311.mdp.harness import Harness
 from parity311.studies.parity import world as parity_world
-from parity311.studies.parity.band_prices import Entry, Span, counted_coverage, settle_band
+from parity311.studies.parity.band_prices import PlayedPolicy, Span, counted_coverage, settle_band
 from parity311.studies.parity.long_run import Years, gap_of
 from parity311.studies.parity.policies import (
     DUAL,
@@ -39,7 +40,6 @@ from parity311.studies.parity.policies import (
     spans_of,
 )
 from parity311.studies.parity.study import parse_factors
-from parity311.training.bare import write_params
 
 HARNESS = Harness(boiler.DOMAIN, max_steps=400)
 PARAMS = boiler.example()
@@ -93,7 +93,7 @@ def test_a_pace_must_also_hold_from_no_prices_at_all() -> None:
 def test_usual_reports_are_those_of_the_estimated_process() -> None:
     domain = boiler.DOMAIN
     estimated: dict[str, Any] = {name: PARAMS for name in parity_world.ESTIMATORS}
-    world = parity_world.World(domain, domain, "by hand", estimated, PARAMS, np.ones((1, 5)))
+    world = parity_world.ParityWorld(domain, domain, "by hand", estimated, PARAMS, np.ones((1, 5)))
     assert entry_in_estimate(world, HARNESS, promised(0.0, 0, 0.0)).equity.news_weight == 0.0
     heard = hear_usual_reports(world, HARNESS, Span(400, 0, 4), jax.random.key(0))
     assert heard.usual_reports is not None
@@ -128,7 +128,7 @@ def test_each_in_its_own_process_equals_all_in_one() -> None:
 
 def test_settled_prices_close_the_gap_and_a_wide_band_leaves_it() -> None:
     rule = boiler.DOMAIN.heuristics["dual_threshold"](PARAMS, HARNESS)
-    entry = Entry(Contender("dual", rule), PARAMS, HARNESS.equity_params(PARAMS))
+    entry = PlayedPolicy(Contender("dual", rule), PARAMS, HARNESS.equity_params(PARAMS))
     span = Span(n_steps=400, n_warm=0, n_plays=16, n_rounds=4)
     key = jax.random.key(1)
     settled = settle_band(HARNESS, [entry, entry], [0.0, 1.0], span, key)

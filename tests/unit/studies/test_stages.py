@@ -17,6 +17,7 @@ import pytest
 
 from parity311.domains import all_domains, boiler
 from parity311.errors import InputError, TrainingError
+from parity311.estimation.params_file import write_params
 from parity311.explain.estimators import EXPLAINERS
 from parity311.studies.reproduction.boiler_table import (
     N_BLOCKS,
@@ -46,7 +47,6 @@ from parity311.studies.reproduction.reproduce import ReproduceConfig
 from parity311.studies.reproduction.train_stage import PARAMS, TRAINED, is_trained, run_stage
 from parity311.studies.reproduction.trained_files import read_trained
 from parity311.studies.reproduction.verdicts import UNTESTED
-from parity311.training.bare import write_params
 
 PLAIN = [0.5, 0.5, 0.0, 0.0]
 

@@ -14,9 +14,9 @@ from parity311.agents.conditioned import network_for
 from parity311.agents.networks import apply_network
 from parity311.domains.boiler import DOMAIN
 from parity311.errors import InputError
+from parity311.estimation.params_file import write_params
 from parity311.mdp.harness import Harness
 from parity311.training import agent_for, train
-from parity311.training.bare import write_params
 from parity311.training.frontier import (
     cover,
     find_nondominated,

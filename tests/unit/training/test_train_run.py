@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +14,9 @@ from tests.learning.test_offline_probes import make_log
 
 from parity311.agents.dqn import DQNConfig, make_dqn
 from parity311.errors import InputError, TrainingError
+from parity311.estimation.params_file import read_params, write_params
 from parity311.mdp.harness import Harness
 from parity311.training import agent_for, sweep
-from parity311.training.bare import read_params, write_params
 from parity311.training.saving import load_policy
 from parity311.training.train_run import parse_preference, parse_settings, run_training
 
@@ -114,20 +112,3 @@ def test_params_travel_as_arrays(tmp_path: Path) -> None:
     assert again.worth.shape == params.worth.shape
     with pytest.raises(TrainingError, match="another domain"):
         read_params(path, {"other": params.worth})
-
-
-def test_domains_import_without_the_packages_that_read_records() -> None:
-    program = (
-        "import sys\n"
-        "for name in ('duckdb', 'pyarrow', 'scipy', 'pydantic', 'typer'):\n"
-        "    sys.modules[name] = None\n"
-        "from parity311.training.bare import allow_absent\n"
-        "print(len(allow_absent()) >= 3)\n"
-        "from parity311.domains.boiler import DOMAIN\n"
-        "from parity311.training.loop import train_agents\n"
-        "print(DOMAIN.play.example().stratum.shape[0] > 0)"
-    )
-    finished = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
-    )
-    assert finished.stdout.split() == ["True", "True"]

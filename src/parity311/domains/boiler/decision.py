@@ -148,10 +148,10 @@ def steps_per_day(params: Params) -> jax.Array:
     return params.filings_per_day
 
 
-def cases(params: Params) -> heuristics.Cases:
+def cases(params: Params) -> heuristics.CaseTable:
     """Every filing of the table: steps are independent, so ceilings can be computed from it."""
     n = int(params.n_rows)
-    return heuristics.Cases(
+    return heuristics.CaseTable(
         features=np.asarray(params.features[:n]),
         levels=(2, 2, RISK_LEVELS, 2, 2, 2, COUNT_LEVELS),
         stratum=np.asarray(params.stratum[:n]),

@@ -7,15 +7,17 @@ equipment that was filed at all comes from the calibration or, in a synthetic ci
 from __future__ import annotations
 
 from datetime import date
-from typing import LiteralString
+from typing import TYPE_CHECKING, LiteralString
 
 import numpy as np
-import pyarrow as pa
 
 from parity311.errors import EstimationError, unknown_name
 from parity311.mdp.contract import N_STRATA
 from parity311.records.sql import literal
 from parity311.records.store import Records
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FEWEST_FILINGS = 500
 """Filings below which a table says too little about defects (assumed: forty of them defective)."""

@@ -86,7 +86,7 @@ def make_params(
     )
 
 
-def chance_by_features(table: heuristics.Cases) -> np.ndarray:
+def chance_by_features(table: heuristics.CaseTable) -> np.ndarray:
     """Chance of a defect of every filing, as far as the leak-free features tell."""
     columns = tuple(OBSERVATION_NAMES.index(name) for name in LEAK_FREE_NAMES)
     levels = tuple(table.levels[i] for i in columns)

@@ -25,7 +25,7 @@ from parity311.domains.drone.decision import (
 from parity311.domains.drone.params import example, layout_of, make_params, truth
 from parity311.domains.drone.process import PROCESS
 from parity311.domains.drone.rules import candidates, make_choice, make_dual
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 from parity311.engines.backlog import rules as backlog_rules
 from parity311.engines.backlog.rules import play_action
 from parity311.estimation.backlog_dynamics import backlog_dynamics
@@ -60,7 +60,7 @@ DOMAIN = Domain(
     observation_sets={"published": PUBLISHED_NAMES, "extended": OBSERVATION_NAMES},
     default_observation_set="extended",
     geographic_features=OBSERVATION_NAMES[:-1],
-    outcome_names=line.OUTCOME_NAMES,
+    outcome_names=engine.OUTCOME_NAMES,
     max_steps=SHAPE.max_steps,
     protocol=Protocol(
         split="train 2020-2024, test 2025",

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax.lax import optimization_barrier as settle
 
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 from parity311.engines.backlog.step import (
     count_step,
     draw_step,
@@ -22,7 +22,7 @@ from parity311.records.schema import BOROUGHS
 DEPOTS = tuple(name.lower().replace(" ", "_") for name in BOROUGHS)
 N_DEPOTS = len(DEPOTS)
 
-SHAPE = line.Shape(steps_per_day=4, bin_steps=4, n_ages=8, max_steps=112, most_arrivals=6)
+SHAPE = engine.BacklogShape(steps_per_day=4, bin_steps=4, n_ages=8, max_steps=112, most_arrivals=6)
 """Four deployments a day for four weeks (assumed); ages in days, the last open from a week on; the
 busiest borough expects one case of one code between two deployments."""
 
@@ -50,7 +50,7 @@ _PRICED, _NONE = N_DEPOTS, N_DEPOTS + 1
 class Params(NamedTuple):
     """The boroughs' backlog and the drone."""
 
-    backlog: line.BacklogParams
+    backlog: engine.BacklogParams
     addresses_per_flight: jax.Array
     """() complaints a deployment can look at where the drone stays"""
     typical: jax.Array
@@ -60,7 +60,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The backlog, the drone, and what the last deployments were like."""
 
-    backlog: line.Backlog
+    backlog: engine.Backlog
     depot: jax.Array
     """() int32 where the drone is"""
     fresh: jax.Array
@@ -72,7 +72,7 @@ class State(NamedTuple):
 def initial_state(key: jax.Array, params: Params) -> State:
     """A recorded backlog, the drone at any depot, part of each borough flown over."""
     chance = jax.random.uniform(key, (2 + N_DEPOTS,))
-    backlog, _ = line.start(params.backlog, chance[0])
+    backlog, _ = engine.start(params.backlog, chance[0])
     depot = (chance[1] * N_DEPOTS).astype(jnp.int32)
     trail = jnp.full((2, N_DEPOTS), 1.0 / N_DEPOTS, jnp.float32)
     return settle(State(backlog, depot, 0.5 + 0.5 * chance[2:], trail))
@@ -96,13 +96,13 @@ def _weights() -> jax.Array:
 
 def forecast_savings(params: Params, state: State) -> jax.Array:
     """Severity-weighted days that a deployment from each depot would save, (5,)."""
-    ahead, _ = line.steps_ahead(params.backlog, state.backlog.n_steps, SHAPE)
-    life = line.life_ahead(params.backlog, state.backlog.n_steps, SHAPE)
+    ahead, _ = engine.steps_ahead(params.backlog, state.backlog.n_steps, SHAPE)
+    life = engine.life_ahead(params.backlog, state.backlog.n_steps, SHAPE)
     worth = _weights()[:, None] * ahead / SHAPE.steps_per_day
     size = flight_size(params, state)
     cells = state.backlog.waiting
     taken = jnp.clip(
-        size[:, None] - cells @ line.comes_first(jnp.asarray(SHAPE.code_then_age)), 0.0, cells
+        size[:, None] - cells @ engine.comes_first(jnp.asarray(SHAPE.code_then_age)), 0.0, cells
     )
     hidden = state.backlog.hidden
     weight = hidden @ _weights() / jnp.maximum(hidden.sum(axis=1), 1e-6)
@@ -115,15 +115,15 @@ def transition(
     """Fly from one depot, let six hours pass, take in what is reported."""
     own, before = params.backlog, state.backlog
     draws = draw_step(key, N_DEPOTS, 1)
-    price = jnp.exp(PRICE_GAIN * line.place_prices(own, prices))
+    price = jnp.exp(PRICE_GAIN * engine.place_prices(own, prices))
     priced = jnp.argmax(forecast_savings(params, state) * price)
     depot = jnp.where(action == _PRICED, priced, jnp.minimum(action, N_DEPOTS - 1))
     depot = jnp.where(action == _NONE, state.depot, depot).astype(jnp.int32)
     flies = (action != _NONE).astype(jnp.float32)
     here = (jnp.arange(N_DEPOTS) == depot).astype(jnp.float32) * flies
-    size = line.rounded(here @ flight_size(params, state), draws.own[0])
+    size = engine.rounded(here @ flight_size(params, state), draws.own[0])
     order = jnp.asarray(SHAPE.code_then_age)
-    visited = here[:, None] * line.take_in_order(here @ before.waiting, order, size)
+    visited = here[:, None] * engine.take_in_order(here @ before.waiting, order, size)
     stepped = pass_step(own, before, visited, draws, SHAPE)
     share = here * size * discovery_rate(params, state)
     share = share / jnp.maximum(before.hidden.sum(axis=1), 1e-6)
@@ -140,9 +140,9 @@ def transition(
     fresh = fresh + (1.0 - fresh) / (FRESH_DAYS * SHAPE.steps_per_day)
     finds = here * (stepped.service.found.sum() + found.sum()) / jnp.maximum(size, 1.0)
     trail = state.trail + (jnp.stack([here, finds]) - state.trail) / TRAIL_FLIGHTS
-    ahead, _ = line.steps_ahead(own, before.n_steps, SHAPE)
+    ahead, _ = engine.steps_ahead(own, before.n_steps, SHAPE)
     saved = weigh_cases(stepped.service.closed, SEVERITY_WEIGHTS, ahead / SHAPE.steps_per_day)
-    life = line.life_ahead(own, before.n_steps, SHAPE)
+    life = engine.life_ahead(own, before.n_steps, SHAPE)
     saved += weigh_cases(found, SEVERITY_WEIGHTS, life[None])
     published = scale_reward(-burden_of(stepped.backlog), flies, UNITS)
     return Transition(
@@ -155,7 +155,7 @@ def transition(
     )
 
 
-def burden_of(backlog: line.Backlog) -> jax.Array:
+def burden_of(backlog: engine.Backlog) -> jax.Array:
     """Severity-weighted days of one step: cases in line, and hazards nobody reported."""
     step = jnp.full(1, 1.0 / SHAPE.steps_per_day)
     in_line = weigh_cases(backlog.waiting, SEVERITY_WEIGHTS, jnp.tile(step, SHAPE.n_ages))

@@ -10,7 +10,7 @@ import numpy as np
 
 from parity311.domains.drone.decision import N_DEPOTS, SHAPE, Params
 from parity311.domains.drone.process import PROCESS
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 from parity311.engines.backlog.params import example_backlog
 from parity311.estimation import backlog as backlog_estimate
 from parity311.estimation.backlog_cases import addresses_by_place
@@ -18,7 +18,7 @@ from parity311.estimation.backlog_dynamics import true_params
 from parity311.records.store import Records, open_records
 
 
-def make_params(backlog: line.BacklogParams, visits_per_day: float) -> Params:
+def make_params(backlog: engine.BacklogParams, visits_per_day: float) -> Params:
     """Params with so many visits a day; a drone needs nobody to open the door."""
     waiting = float(np.asarray(backlog.start_waiting).sum(axis=(1, 2)).mean())
     return Params(
@@ -49,12 +49,12 @@ def example() -> Params:
     return make_params(backlog, 12.0)
 
 
-def layout_of(records: Records) -> backlog_estimate.Layout:
+def layout_of(records: Records) -> backlog_estimate.BacklogLayout:
     """A place is a borough; a drone looks at all its buildings."""
     n_addresses = np.ones(N_DEPOTS)
     for (_, borough, _), n in addresses_by_place(records).items():
         n_addresses[borough] += n
-    return backlog_estimate.Layout(
+    return backlog_estimate.BacklogLayout(
         "drone",
         N_DEPOTS,
         lambda located: located.borough.astype(np.int64),

@@ -41,15 +41,15 @@ from parity311.engines.stream.process import (
     PUT_OFF,
     QUEUE_SLOTS,
     ROUND,
-    Shape,
+    StreamShape,
     action_table,
     need_per_step,
     pick,
     steps_per_day,
 )
-from parity311.engines.stream.rules import Layout, Reading
+from parity311.engines.stream.rules import Reading, StreamLayout
 from parity311.estimation.stream import example_params
-from parity311.estimation.stream_book import Office
+from parity311.estimation.stream_book import StreamOffice
 from parity311.estimation.stream_dynamics import COVERAGE_PRICED
 from parity311.mdp.contract import Action, Domain, Dynamics, Policy, Protocol, Transition
 from parity311.mdp.harness import Harness
@@ -94,13 +94,13 @@ PROCESS = dob_process(
     },
 )
 
-SHAPE = Shape(n_places=N_DENIALS, n_histories=N_PASTS * N_AGES)
+SHAPE = StreamShape(n_places=N_DENIALS, n_histories=N_PASTS * N_AGES)
 """Places are levels of the denial rate of the community board; histories are the property's past
 (no case, a case, nobody opened) × the complaint's age."""
 
 _ALL_OF_IT = (1.0, 1.0, 1.0, 1.0)
 
-OFFICE = Office(
+OFFICE = StreamOffice(
     slug="electrical_revisit",
     shape=SHAPE,
     # Kinds are read off visits, not complaints: see parity311.domains.electrical_revisit.estimate.
@@ -124,7 +124,7 @@ OBSERVATION_NAMES = (*PUBLISHED, "severity", "season", "calendar", "due_soon", "
 """The paper's three; then the severity code, the season, how full the calendar is, how much of it
 falls due before the next such visit, and how grave what was closed here would come back."""
 
-LAYOUT = Layout(
+LAYOUT = StreamLayout(
     shape=SHAPE,
     readings=(
         Reading({"denial_rate": float(N_DENIALS - 1)}),

@@ -12,7 +12,6 @@ from typing import Any, LiteralString
 
 import jax.numpy as jnp
 import numpy as np
-import pyarrow as pa
 
 from parity311.domains.electrical_revisit.revisits import DELAYS_DAYS, MAX_REVISITS, RevisitParams
 from parity311.engines.stream.process import N_LEVELS
@@ -29,11 +28,11 @@ from parity311.estimation.stream import (
     true_reporting,
     units_by_kind,
 )
-from parity311.estimation.stream_book import HISTORY_DAYS, Office, history_start
+from parity311.estimation.stream_book import HISTORY_DAYS, StreamOffice, history_start
 from parity311.mdp.contract import N_STRATA
 from parity311.records.absent import no_such_domain
 from parity311.records.schema import SEVERITIES
-from parity311.records.sql import cases, connect, literal
+from parity311.records.sql import add_columns, cases, connect, literal
 from parity311.records.store import Records
 
 FEWEST_VISITS = 100
@@ -82,7 +81,7 @@ def split_kind(kinds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_visits(
-    office: Office,
+    office: StreamOffice,
     records: Records,
     date_from: date,
     date_to: date,
@@ -191,7 +190,7 @@ def _access_design(kinds: np.ndarray, delay_days: np.ndarray) -> np.ndarray:
 
 
 def access_again(
-    office: Office, visits: Visits, gets_in: np.ndarray, is_counted: np.ndarray
+    office: StreamOffice, visits: Visits, gets_in: np.ndarray, is_counted: np.ndarray
 ) -> np.ndarray:
     """Chance that a second visit gets in, by kind and delay (n_kinds, 5), from those counted.
 
@@ -210,7 +209,7 @@ def access_again(
 
 
 def make_revisit_params(
-    office: Office,
+    office: StreamOffice,
     visits: Visits,
     *,
     chance: np.ndarray,
@@ -242,7 +241,7 @@ def make_revisit_params(
 
 
 def estimate_revisits(
-    office: Office,
+    office: StreamOffice,
     records: Records,
     calibration: Any,
     date_to: date,
@@ -276,14 +275,14 @@ def estimate_revisits(
     )
 
 
-def _parts(office: Office) -> np.ndarray:
+def _parts(office: StreamOffice) -> np.ndarray:
     """Denials, severity, past and age of every kind, (n_kinds, 4)."""
     kinds = office.shape.kinds
     return np.column_stack([kinds[:, :2], *split_kind(kinds)])
 
 
 def _estimate_chances(
-    office: Office, records: Records, visits: Visits, lifetime_days: float
+    office: StreamOffice, records: Records, visits: Visits, lifetime_days: float
 ) -> np.ndarray:
     """Chance that a case of each kind is actionable and open at the visit in hand (n_kinds,).
 
@@ -316,7 +315,7 @@ ORDER BY place"""
 
 
 def true_revisits(
-    office: Office,
+    office: StreamOffice,
     records: Records,
     happened: Any,
     date_from: date,
@@ -342,7 +341,7 @@ def true_revisits(
         "second_at": second,
         "place": np.arange(len(visits.kind)),
     }
-    connection.register("cases", pa.table(columns))
+    add_columns(connection, "cases", columns)
     case = connection.sql(_TRUE_VISITS).fetchnumpy()
     reporting = true_reporting(office, records, happened, last)
     ones = np.ones(len(visits.kind))

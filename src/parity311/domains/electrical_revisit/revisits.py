@@ -22,8 +22,8 @@ from parity311.engines.stream.process import (
     N_SEASONS,
     QUEUE_SLOTS,
     SEASON_DAYS,
-    Shape,
     StreamParams,
+    StreamShape,
     draw_cell,
     pick,
     severity_score,
@@ -95,7 +95,7 @@ class Booking(NamedTuple):
     slack: jax.Array
 
 
-def initial_state(key: jax.Array, shape: Shape, params: RevisitParams) -> State:
+def initial_state(key: jax.Array, shape: StreamShape, params: RevisitParams) -> State:
     """An empty calendar, in a season and with a visit drawn at random."""
     draws = jax.random.uniform(key, (2,))
     season = jnp.minimum((draws[0] * N_SEASONS).astype(jnp.int32), N_SEASONS - 1)
@@ -113,7 +113,7 @@ def initial_state(key: jax.Array, shape: Shape, params: RevisitParams) -> State:
     )
 
 
-def book(shape: Shape, params: RevisitParams, state: State, action: jax.Array) -> Booking:
+def book(shape: StreamShape, params: RevisitParams, state: State, action: jax.Array) -> Booking:
     """What the action comes to; a full calendar cannot take another revisit."""
     stream = params.stream
     delay = pick(jnp.asarray(DELAYS_DAYS, jnp.float32), action - 1)
@@ -186,7 +186,7 @@ def _remove(calendar: Calendar, row: jax.Array, goes: jax.Array) -> Calendar:
 
 
 def transition(
-    key: jax.Array, shape: Shape, params: RevisitParams, state: State, action: jax.Array
+    key: jax.Array, shape: StreamShape, params: RevisitParams, state: State, action: jax.Array
 ) -> Transition:
     """Close or book the case in hand, keep the calendar, take in the next visit without access."""
     stream = params.stream
@@ -223,7 +223,7 @@ def transition(
 
 
 def _account(
-    shape: Shape,
+    shape: StreamShape,
     params: RevisitParams,
     state: State,
     next_state: State,
@@ -280,7 +280,9 @@ def _account(
     )
 
 
-def resolve_price(shape: Shape, params: RevisitParams, state: State, price: jax.Array) -> jax.Array:
+def resolve_price(
+    shape: StreamShape, params: RevisitParams, state: State, price: jax.Array
+) -> jax.Array:
     """What COVERAGE_PRICED dispatch comes to: a revisit the next day, in a week, or closing.
 
     The severity score, raised by a factor e for one unit of the stratum's coverage price, against

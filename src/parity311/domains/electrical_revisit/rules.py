@@ -14,7 +14,7 @@ import numpy as np
 from parity311.domains.electrical_revisit.revisits import DELAYS_DAYS, RevisitParams
 from parity311.engines import heuristics
 from parity311.engines.stream.process import SEVERITY_WEIGHTS
-from parity311.engines.stream.rules import Layout, make_rule
+from parity311.engines.stream.rules import StreamLayout, make_rule
 from parity311.engines.stream.worth import kind_shares
 from parity311.mdp.contract import Policy
 from parity311.mdp.harness import Harness
@@ -48,7 +48,7 @@ class RevisitRule:
         return (self.score(key, observation) * delay).astype(jnp.int32)
 
 
-def value_of_kinds(layout: Layout, params: RevisitParams) -> np.ndarray:
+def value_of_kinds(layout: StreamLayout, params: RevisitParams) -> np.ndarray:
     """Severity-weighted days that a revisit at its best delay avoids, by kind (n_kinds,)."""
     stream, kinds = params.stream, layout.shape.kinds
     life = float(stream.lifetime_days)
@@ -67,7 +67,7 @@ def best_delay(params: RevisitParams, shares: np.ndarray) -> int:
 
 
 def make_revisit_rule(
-    layout: Layout,
+    layout: StreamLayout,
     params: RevisitParams,
     harness: Harness,
     target: np.ndarray,
@@ -100,12 +100,12 @@ def revisit_share(params: RevisitParams) -> float:
     return min(float(params.stream.visits_per_step), 1.0)
 
 
-def log_values(layout: Layout, params: RevisitParams) -> np.ndarray:
+def log_values(layout: StreamLayout, params: RevisitParams) -> np.ndarray:
     """Logarithm of what a revisit to each kind is worth."""
     return np.log(np.maximum(value_of_kinds(layout, params), 1e-6))
 
 
-def worthwhile_share(layout: Layout, params: RevisitParams, harness: Harness) -> float:
+def worthwhile_share(layout: StreamLayout, params: RevisitParams, harness: Harness) -> float:
     """Share of the cases whose revisit is worth its hours, at most what can be made."""
     stream, preference = params.stream, np.asarray(harness.domain.preference)
     units = np.asarray(stream.kinds, np.float64)[:, 1]
@@ -119,7 +119,7 @@ def worthwhile_share(layout: Layout, params: RevisitParams, harness: Harness) ->
 
 
 def score_rule(
-    layout: Layout,
+    layout: StreamLayout,
     params: RevisitParams,
     harness: Harness,
     price_gain: float = 0.0,
@@ -139,7 +139,7 @@ def score_rule(
     )
 
 
-def revisit_rules(layout: Layout, typical_delay: int) -> dict[str, Callable[..., Policy]]:
+def revisit_rules(layout: StreamLayout, typical_delay: int) -> dict[str, Callable[..., Policy]]:
     """Makers of the rules; today's comes back after the typical delay, whoever it is."""
     levels = layout.shape.kinds[:, 1]
     ages = layout.shape.kinds[:, 2] % 3
@@ -178,7 +178,7 @@ def revisit_rules(layout: Layout, typical_delay: int) -> dict[str, Callable[...,
 
 
 def revisit_candidates(
-    layout: Layout, params: RevisitParams, harness: Harness
+    layout: StreamLayout, params: RevisitParams, harness: Harness
 ) -> list[RevisitRule]:
     """Rules among which a search looks for the best known: whom, how soon, and how patiently."""
     return [

@@ -33,7 +33,7 @@ from parity311.domains.elevator.params import (
 from parity311.domains.elevator.process import PROCESS
 from parity311.domains.elevator.rules import candidates, make_expert, make_greedy
 from parity311.domains.elevator.state import BOARDS, N_CREWS, SHAPE, Params, measure
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 from parity311.engines.backlog.rules import play_action, play_at_random
 from parity311.estimation.backlog_dynamics import backlog_dynamics
 from parity311.mdp.contract import Action, Domain, Protocol
@@ -73,7 +73,7 @@ DOMAIN = Domain(
     },
     default_observation_set="extended",
     geographic_features=TAIL_NAMES + RATE_NAMES,
-    outcome_names=line.OUTCOME_NAMES,
+    outcome_names=engine.OUTCOME_NAMES,
     measure_names=("open_over_30_days", "severity_weighted_backlog"),
     max_steps=SHAPE.max_steps,
     protocol=Protocol(

@@ -18,7 +18,7 @@ from parity311.domains.elevator.state import (
     measure,
     n_on_duty,
 )
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 from parity311.engines.backlog.step import count_step, draw_step, pass_step, scale_reward
 from parity311.mdp.contract import Transition
 
@@ -32,13 +32,13 @@ def initial_state(key: jax.Array, params: Params) -> State:
     """A recorded backlog, the crews spread over the boards."""
     chance = jax.random.uniform(key, (1 + N_CREWS,))
     crews = (chance[1:] * len(BOARDS)).astype(jnp.int32)
-    backlog, row = line.start(params.backlog, chance[0])
+    backlog, row = engine.start(params.backlog, chance[0])
     return settle(State(backlog, crews, params.start_seen[row]))
 
 
 def carry_on(params: Params, state: State) -> State:
     """The next episode where the line and the crews stay as they are."""
-    backlog = line.carry_on(state.backlog)
+    backlog = engine.carry_on(state.backlog)
     return settle(State(backlog, state.crews, look_at(params, backlog)))
 
 
@@ -51,7 +51,7 @@ def transition(
     orders = make_orders(params, state, action, prices, draws.own)
     saving = saving_of_visits(params, before.n_steps)
     sent = send_crews(before.waiting, state.crews, orders)
-    dearest = jnp.argmax(line.place_prices(params.backlog, prices))
+    dearest = jnp.argmax(engine.place_prices(params.backlog, prices))
     looked = jnp.where(canvasses(state, action), params.visits[1], 0.0)
     canvassed = (jnp.arange(len(BOARDS)) == dearest, looked)
     stepped = pass_step(params.backlog, before, sent.visited, draws, SHAPE, canvassed)

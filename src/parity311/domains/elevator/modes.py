@@ -17,7 +17,7 @@ from parity311.domains.elevator.state import (
     State,
     n_on_duty,
 )
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 
 MOST_AT_BOARD = 4
 DAY_BONUS = 0.05
@@ -42,8 +42,8 @@ FORECAST_MODES = MODES[:5]
 
 def _worth_tables() -> np.ndarray:
     """Worth of a visit by mode and cell, (13, 64); the index modes replace theirs at each step."""
-    code = np.repeat(np.arange(line.N_CODES), N_AGES)
-    age = np.tile(np.arange(N_AGES), line.N_CODES) / (N_AGES - 1)
+    code = np.repeat(np.arange(engine.N_CODES), N_AGES)
+    age = np.tile(np.arange(N_AGES), engine.N_CODES) / (N_AGES - 1)
     balanced = (3 - code + age) / 4.0
     tail = 0.9 * age + 0.1 * (3 - code) / 3.0
     tables = {
@@ -54,7 +54,7 @@ def _worth_tables() -> np.ndarray:
         "UNIFORM": age,
         "RANDOM_BOARDS": balanced,
     }
-    none = np.zeros(line.N_CODES * N_AGES)
+    none = np.zeros(engine.N_CODES * N_AGES)
     return np.stack([tables.get(name, none) for name in MODES]).astype(np.float32)
 
 
@@ -71,9 +71,9 @@ def saving_of_visits(params: Params, n_steps: jax.Array) -> jax.Array:
     return params.saving[n_steps]
 
 
-def savings_by_step(backlog: line.BacklogParams) -> jax.Array:
+def savings_by_step(backlog: engine.BacklogParams) -> jax.Array:
     """The same for every number of steps taken, (1 + steps, 64)."""
-    ahead, late = jax.vmap(lambda n_steps: line.steps_ahead(backlog, n_steps, SHAPE))(
+    ahead, late = jax.vmap(lambda n_steps: engine.steps_ahead(backlog, n_steps, SHAPE))(
         jnp.arange(SHAPE.max_steps + 1)
     )
     weights = jnp.asarray(SEVERITY_WEIGHTS, jnp.float32)[:, None]
@@ -84,7 +84,7 @@ def savings_by_step(backlog: line.BacklogParams) -> jax.Array:
 def worth_by_mode(params: Params, saving: jax.Array) -> dict[str, jax.Array]:
     """Worth of a visit by cell between 0 and 1, (64,) for each mode."""
     index = saving / jnp.maximum(saving.max(), 1e-6)
-    nearly = (np.tile(np.arange(N_AGES), line.N_CODES) == N_AGES - 2).astype(np.float32)
+    nearly = (np.tile(np.arange(N_AGES), engine.N_CODES) == N_AGES - 2).astype(np.float32)
     code = params.backlog.chance.mean(axis=0)[:, None] * params.backlog.there
     rows = {name: jnp.asarray(WORTH[number]) for number, name in enumerate(MODES)}
     rows["ACTIONABLE"] = code.reshape(-1) / jnp.maximum(code.max(), 1e-6)
@@ -98,7 +98,7 @@ def make_orders(
     """Orders of one mode; `chance` (13,) is uniform: random boards, and whole visits."""
     saving = saving_of_visits(params, state.backlog.n_steps)
     worth = jnp.stack(list(worth_by_mode(params, saving).values()))[action]
-    price = line.place_prices(params.backlog, prices)
+    price = engine.place_prices(params.backlog, prices)
     enforcement = params.backlog.chance.mean(axis=1)
     factor = jnp.where(action == MODE_NUMBER["ACTIONABLE"], enforcement, 1.0)
     is_priced = (action == MODE_NUMBER["COVERAGE_PRICED"]) | (action == MODE_NUMBER["CANVASS"])
@@ -106,7 +106,7 @@ def make_orders(
     crew = jnp.arange(N_CREWS)
     works = (crew < n_on_duty(state.backlog.slot)) & (action != MODE_NUMBER["NO_DISPATCH"])
     works &= ~canvasses(state, action) | (crew > 0)
-    visits = line.rounded(params.visits, chance[:N_CREWS, None]) * works[:, None]
+    visits = engine.rounded(params.visits, chance[:N_CREWS, None]) * works[:, None]
     # A mode that does not mind the way judges every board by a crew that is already there.
     load = jnp.where(jnp.asarray(MINDS_THE_WAY)[action], params.visits, params.visits[0])
     in_turn = (state.backlog.n_steps * N_CREWS + crew) % len(BOARDS)

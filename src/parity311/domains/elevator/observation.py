@@ -20,7 +20,7 @@ from parity311.domains.elevator.state import (
     measure,
     n_on_duty,
 )
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 
 SUMMARY_NAMES = (
     "backlog", "tail_pressure", "near_30_days", "open_a", "severity", "mean_age",
@@ -43,9 +43,9 @@ def observe(params: Params, state: State) -> jax.Array:
     return state.seen
 
 
-def look_at(params: Params, backlog: line.Backlog) -> jax.Array:
+def look_at(params: Params, backlog: engine.Backlog) -> jax.Array:
     """The backlog in sum, the clock, each order's forecast, then the boards one by one."""
-    cells = backlog.waiting.reshape(len(BOARDS), line.N_CODES, N_AGES)
+    cells = backlog.waiting.reshape(len(BOARDS), engine.N_CODES, N_AGES)
     by_cell = settle(cells.sum(axis=0))
     by_age = by_cell.sum(axis=0)
     total = by_age.sum()
@@ -69,7 +69,7 @@ def look_at(params: Params, backlog: line.Backlog) -> jax.Array:
     return jnp.concatenate([jnp.stack(summary), savings, tail, rates]).astype(jnp.float32)
 
 
-def forecast_savings(params: Params, backlog: line.Backlog, cells: jax.Array) -> jax.Array:
+def forecast_savings(params: Params, backlog: engine.Backlog, cells: jax.Array) -> jax.Array:
     """What the crews on duty would save if boards did not matter, by order of service, (5,).
 
     `cells` (64,) are the cases of all boards; the order that saves most has 1.
@@ -77,5 +77,5 @@ def forecast_savings(params: Params, backlog: line.Backlog, cells: jax.Array) ->
     saving = saving_of_visits(params, backlog.n_steps)
     n_visits = n_on_duty(backlog.slot) * params.visits[1]
     worth = worth_by_mode(params, saving)
-    saved = [line.take_in_order(cells, worth[name], n_visits) @ saving for name in FORECAST_MODES]
+    saved = [engine.take_in_order(cells, worth[name], n_visits) @ saving for name in FORECAST_MODES]
     return jnp.stack(saved) / jnp.maximum(jnp.stack(saved).max(), 1e-6)

@@ -14,7 +14,7 @@ from parity311.domains.elevator.modes import savings_by_step
 from parity311.domains.elevator.observation import look_at
 from parity311.domains.elevator.process import PROCESS
 from parity311.domains.elevator.state import BOARDS, N_AGES, N_CREWS, NIGHT_CREWS, SHAPE, Params
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 from parity311.engines.backlog.params import example_backlog
 from parity311.estimation import backlog as backlog_estimate
 from parity311.estimation.backlog_cases import addresses_by_place
@@ -32,11 +32,11 @@ CREW_STEPS_A_WEEK = 5 * 2 * N_CREWS + (42 - 10) * NIGHT_CREWS
 @jax.jit
 def look_at_starts(params: Params) -> jax.Array:
     """What is seen of each start, (S, n_names)."""
-    return jax.vmap(lambda start: look_at(params, start))(line.all_starts(params.backlog))
+    return jax.vmap(lambda start: look_at(params, start))(engine.all_starts(params.backlog))
 
 
 def make_params(
-    backlog: line.BacklogParams, visits_a_week: float, changeover_lost: float = CHANGEOVER_LOST
+    backlog: engine.BacklogParams, visits_a_week: float, changeover_lost: float = CHANGEOVER_LOST
 ) -> Params:
     """Params with so many visits a week, shared out among the crews on duty."""
     staying = visits_a_week / CREW_STEPS_A_WEEK
@@ -57,7 +57,7 @@ def scale_capacity(params: Params, factor: float) -> Params:
     return scaled._replace(start_seen=look_at_starts(scaled))
 
 
-def params_from(backlog: line.BacklogParams, visits_per_day: float) -> Params:
+def params_from(backlog: engine.BacklogParams, visits_per_day: float) -> Params:
     """Params with so many visits a day."""
     return make_params(backlog, 7.0 * visits_per_day)
 
@@ -93,14 +93,16 @@ def place_of(located: Any) -> np.ndarray:
     return np.where(np.array(BOARDS)[place] == located.board, place, 0)
 
 
-def layout_of(records: Records) -> backlog_estimate.Layout:
+def layout_of(records: Records) -> backlog_estimate.BacklogLayout:
     """How the boards' backlog is laid out in these records."""
     n_addresses = np.ones(len(BOARDS))
     for (board, _, _), n in addresses_by_place(records, "b.elevators > 0").items():
         if board in BOARDS:
             n_addresses[BOARDS.index(board)] += n
     life = PROCESS.hazard.lifetime_days
-    return backlog_estimate.Layout("elevator", len(BOARDS), place_of, SHAPE, n_addresses, life)
+    return backlog_estimate.BacklogLayout(
+        "elevator", len(BOARDS), place_of, SHAPE, n_addresses, life
+    )
 
 
 def truth(city: str | Path, date_from: date) -> Params:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 
 BOARDS = tuple(
     100 * borough + board
@@ -16,7 +16,9 @@ BOARDS = tuple(
 )
 """The 59 community boards: borough digit × 100 + board, Manhattan first."""
 
-SHAPE = line.Shape(steps_per_day=6, bin_steps=12, n_ages=16, max_steps=168, most_arrivals=5)
+SHAPE = engine.BacklogShape(
+    steps_per_day=6, bin_steps=12, n_ages=16, max_steps=168, most_arrivals=5
+)
 """Four weeks of four-hour steps (the paper); ages in sixteen bins of two days, the last open over
 thirty days; the busiest board expects a quarter of a case of one code in a step."""
 N_AGES = SHAPE.n_ages
@@ -32,7 +34,7 @@ NIGHT_CREWS = 2
 class Params(NamedTuple):
     """The boards' backlog and the crews."""
 
-    backlog: line.BacklogParams
+    backlog: engine.BacklogParams
     visits: jax.Array
     """(2,) visits of a crew in four hours where it stays, and after moving"""
     typical: jax.Array
@@ -47,7 +49,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The backlog, where the crews are, and what a policy sees of it."""
 
-    backlog: line.Backlog
+    backlog: engine.Backlog
     crews: jax.Array
     """(6,) int32 number of the board each crew is in"""
     seen: jax.Array
@@ -60,8 +62,8 @@ def n_on_duty(slot: jax.Array) -> jax.Array:
     return jnp.where(is_day, N_CREWS, NIGHT_CREWS)
 
 
-def measure(backlog: line.Backlog) -> tuple[jax.Array, jax.Array]:
+def measure(backlog: engine.Backlog) -> tuple[jax.Array, jax.Array]:
     """A30 (open over thirty days) and S (severity-weighted backlog), () each."""
-    by_cell = backlog.waiting.sum(axis=0).reshape(line.N_CODES, N_AGES)
+    by_cell = backlog.waiting.sum(axis=0).reshape(engine.N_CODES, N_AGES)
     severe = by_cell.sum(axis=1) @ jnp.asarray(SEVERITY_WEIGHTS, jnp.float32)
     return by_cell[:, -1].sum(), severe

@@ -16,7 +16,7 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from parity311.domains.heat import office as desk
+from parity311.domains.heat import office as engine
 from parity311.domains.heat.canvass import CANVASS
 from parity311.domains.heat.decision import (
     ACTIONS,
@@ -73,7 +73,7 @@ DOMAIN = Domain(
     extended_actions=(CANVASS,),
     observation_names=OBSERVATION_NAMES,
     observation_sets={"published": OBSERVATION_NAMES[:6], "extended": OBSERVATION_NAMES},
-    outcome_names=desk.OUTCOME_NAMES,
+    outcome_names=engine.OUTCOME_NAMES,
     # Today's rule reads the severity code; a policy that may not competes blind.
     default_observation_set="extended",
     max_steps=N_DAYS * SLOTS_PER_DAY,

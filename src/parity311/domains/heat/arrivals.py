@@ -14,7 +14,7 @@ from parity311.domains.heat.office import MAX_ARRIVALS, N_ROWS
 from parity311.mdp.contract import N_STRATA
 
 
-class Draws(NamedTuple):
+class HeatDraws(NamedTuple):
     """Every random number of one step."""
 
     rows: jax.Array
@@ -33,11 +33,11 @@ class Draws(NamedTuple):
     """() uniform: whether going from door to door finds something"""
 
 
-def draw(key: jax.Array) -> Draws:
+def draw(key: jax.Array) -> HeatDraws:
     """Draw a step's random numbers."""
     n, m = N_ROWS, MAX_ARRIVALS
     block = jax.random.uniform(key, (2 * n + 5 * m + 5,), minval=1e-7)
-    return Draws(
+    return HeatDraws(
         rows=block[:n],
         pauses=-jnp.log(block[n : 2 * n]),
         new=block[2 * n : 2 * n + 5 * m].reshape(5, m),

@@ -16,7 +16,7 @@ from parity311.domains.heat.office import (
     UNREPORTED,
     Office,
     OfficeParams,
-    Work,
+    OfficeWork,
 )
 from parity311.engines.positions import first_of_largest, first_where
 from parity311.mdp.contract import N_KNOWN_STRATA, N_STRATA, Action
@@ -31,13 +31,13 @@ CANVASS = Action("canvass", escalates=True, cost_hours=1.0)
 def canvass(
     params: OfficeParams,
     office: Office,
-    work: Work,
+    work: OfficeWork,
     *,
     prices: jax.Array,
     buildings: jax.Array,
     is_chosen: jax.Array,
     chance: jax.Array,
-) -> tuple[Office, Work]:
+) -> tuple[Office, OfficeWork]:
     """Go from door to door where the coverage price is highest, if the allowance covers it.
 
     `buildings` (6,) are those of the office's area by stratum, `is_chosen` () says whether the

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from parity311.domains.heat import office as desk
+from parity311.domains.heat import office as engine
 from parity311.domains.heat.arrivals import draw
 from parity311.domains.heat.estimate import ComplaintKinds
 from parity311.domains.heat.step import OfficeProcess, OfficeRules, Promise, no_promise, pass_slot
@@ -67,7 +67,7 @@ UNITS_BY_KIND = np.array(UNITS_BY_LEVEL)[KINDS[:, 2]]
 
 ACTIONS = (
     Action("inspect", escalates=True, cost_hours=1.0),
-    Action("batch", escalates=True, cost_hours=desk.SHARED_TIME),
+    Action("batch", escalates=True, cost_hours=engine.SHARED_TIME),
     Action("defer", escalates=False, cost_hours=0.0),
 )
 
@@ -86,7 +86,7 @@ Params = OfficeProcess
 class State(NamedTuple):
     """The office, the weather, and what is in hand."""
 
-    office: desk.Office
+    office: engine.Office
     warmth: jax.Array
     """() °F above normal"""
     promise: Promise
@@ -95,10 +95,10 @@ class State(NamedTuple):
 def initial_state(key: jax.Array, params: Params) -> State:
     """An empty office on 1 July."""
     del params
-    return State(desk.empty_office(), TEMPERATURE_SD * jax.random.normal(key), no_promise())
+    return State(engine.empty_office(), TEMPERATURE_SD * jax.random.normal(key), no_promise())
 
 
-def month_of(office: desk.Office) -> jax.Array:
+def month_of(office: engine.Office) -> jax.Array:
     """Month, 0 = January."""
     day = jnp.floor(office.now + 1e-3).astype(jnp.int32) + START_DAY
     return jnp.asarray(MONTH_OF_DAY, jnp.int32)[day % N_DAYS]
@@ -146,12 +146,12 @@ OBSERVATION_NAMES = (
 def observe(params: Params, state: State) -> jax.Array:
     """The complaint in hand (zeros in an empty slot), the queue, the season and the weather."""
     office = state.office
-    row, there_is_one = desk.next_to_classify(office)
+    row, there_is_one = engine.next_to_classify(office)
     kind = jnp.asarray(KINDS, jnp.float32)[office.kind[row]]
     units = jnp.asarray(UNITS_BY_KIND, jnp.float32)[office.kind[row]]
     month = month_of(office)
     capacity = jnp.maximum(params.office.capacity[month], 1e-3)
-    queued = (office.status == desk.QUEUED).sum() + office.n_extra.sum()
+    queued = (office.status == engine.QUEUED).sum() + office.n_extra.sum()
     day = office.now + START_DAY
     complaint = jnp.stack(
         [

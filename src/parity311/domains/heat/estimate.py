@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
-import pyarrow as pa
 
 from parity311.domains.heat.office import OfficeParams
 from parity311.domains.heat.step import OfficeProcess
 from parity311.estimation import casebook
 from parity311.mdp.contract import N_STRATA
 from parity311.records.schema import SEVERITIES, VISIT_RESULTS
-from parity311.records.sql import connect, literal
+from parity311.records.sql import add_columns, connect, literal
 
 if TYPE_CHECKING:
     from parity311.records.store import Records
@@ -152,7 +151,7 @@ def true_figures(
     connection.register("linked", happened.table("reports", slug))
     connection.register("tracts", records.table("tracts", columns=["geoid", "income_quintile"]))
     connection.register("visits", records.table("visits", slug))
-    connection.register("cases", pa.table({"complaint_id": book.complaint_id}))
+    add_columns(connection, "cases", {"complaint_id": book.complaint_id})
     began = connection.sql(_TRUE_INCIDENTS, params={"date_from": date_from}).fetchnumpy()
     counts = np.bincount(began["stratum"] * 12 + began["month"], minlength=N_STRATA * 12)
     total = np.bincount(began["stratum"], minlength=N_STRATA)

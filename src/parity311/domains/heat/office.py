@@ -131,7 +131,7 @@ class Office(NamedTuple):
     """() incidents the table had no room for"""
 
 
-class Work(NamedTuple):
+class OfficeWork(NamedTuple):
     """What the office did in a step."""
 
     outcomes: jax.Array
@@ -268,10 +268,10 @@ def receive_reports(
     return office, closed_as(DUPLICATE, closed_at_once), received, is_first
 
 
-def no_work() -> Work:
+def no_work() -> OfficeWork:
     """Nothing was done."""
     none = jnp.zeros(N_STRATA, jnp.float32)
-    return Work(
+    return OfficeWork(
         jnp.zeros(len(OUTCOME_NAMES), jnp.float32),
         none,
         none,
@@ -284,7 +284,7 @@ def no_work() -> Work:
 
 def classify(
     params: OfficeParams, office: Office, action: jax.Array, put_off_days: float
-) -> tuple[Office, Work]:
+) -> tuple[Office, OfficeWork]:
     """Apply one classification (0 inspect, 1 batch, 2 defer) to the complaint whose turn it is.
 
     An unrecognised duplicate of a case in hand is closed unless an inspection is ordered, which
@@ -328,8 +328,8 @@ def queue_order(office: Office) -> jax.Array:
 
 
 def visit_next(
-    params: OfficeParams, office: Office, work: Work, chance: jax.Array
-) -> tuple[Office, Work]:
+    params: OfficeParams, office: Office, work: OfficeWork, chance: jax.Array
+) -> tuple[Office, OfficeWork]:
     """Send an inspector to the first case in the queue, if the allowance covers the visit.
 
     `chance` () is uniform and decides about access.
@@ -359,7 +359,7 @@ def visit_next(
     outcome = jnp.where(is_wasted, DUPLICATE, outcome)
     here, group = _at(row, goes), jnp.arange(N_STRATA) == stratum
     case_here, closed_here = _at(row, is_case), _at(row, closes)
-    work = Work(
+    work = OfficeWork(
         outcomes=work.outcomes + jnp.where(jnp.arange(5) == outcome, n_closed, 0),
         correct=work.correct + (group & found & in_time),
         visits=work.visits + (group & goes),
@@ -460,7 +460,7 @@ def expect_visit(
 
 def work_in_hand(
     params: OfficeParams, office: Office, capacity: jax.Array, pool_wait: jax.Array
-) -> Work:
+) -> OfficeWork:
     """What the visits already ordered are expected to bring, given where each stands in line.
 
     Training credits a decision with the change of this, at the time of the decision. What a visit

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.lax import optimization_barrier as settle
 
-from parity311.domains.heat import office as desk
-from parity311.domains.heat.arrivals import Draws, choose, count_by_stratum, poisson
+from parity311.domains.heat import office as engine
+from parity311.domains.heat.arrivals import HeatDraws, choose, count_by_stratum, poisson
 from parity311.domains.heat.canvass import canvass
 from parity311.mdp.contract import N_REWARDS, N_STRATA, Tally
 
@@ -33,7 +33,7 @@ class OfficeProcess(NamedTuple):
     """(6,) reports per day while an incident is open, by stratum"""
     buildings: jax.Array
     """(6,) buildings in the office's share of the city, by stratum"""
-    office: desk.OfficeParams
+    office: engine.OfficeParams
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Promise(NamedTuple):
 class Slot(NamedTuple):
     """What one slot led to."""
 
-    office: desk.Office
+    office: engine.Office
     promise: Promise
     days: jax.Array
     """(2,) weighted days that the decision and today's visits save"""
@@ -89,11 +89,11 @@ def no_promise() -> Promise:
 def pass_slot(
     rules: OfficeRules,
     params: OfficeProcess,
-    office: desk.Office,
+    office: engine.Office,
     promised: Promise,
     action: jax.Array,
     prices: jax.Array,
-    draws: Draws,
+    draws: HeatDraws,
     month: jax.Array,
     log_rate: jax.Array,
 ) -> Slot:
@@ -105,8 +105,8 @@ def pass_slot(
     burden = weigh_days(rules, office, open_days(rules, office))
     # The barriers between stages keep the compiler from computing a stage again for every array
     # of the next.
-    office, work = settle(desk.classify(params.office, office, action, rules.put_off_days))
-    office = desk.release_pool(office, desk.POOL_SIZE, rules.pool_days)
+    office, work = settle(engine.classify(params.office, office, action, rules.put_off_days))
+    office = engine.release_pool(office, engine.POOL_SIZE, rules.pool_days)
     allowance = office.allowance + capacity / rules.slots_per_day
     # Time not used is lost after a day: visits cannot be saved up.
     office = office._replace(allowance=jnp.minimum(allowance, jnp.maximum(capacity, 1.0)))
@@ -120,25 +120,25 @@ def pass_slot(
         chance=draws.canvass,
     )
     for chance in draws.access:
-        office, work = settle(desk.visit_next(params.office, office, work, chance))
+        office, work = settle(engine.visit_next(params.office, office, work, chance))
     brought = weigh_days(rules, office, work.expected_days)
     days = 1.0 / rules.slots_per_day
-    office, closed = settle(desk.pass_time(params.office, office, days, draws.rows))
+    office, closed = settle(engine.pass_time(params.office, office, days, draws.rows))
     arrivals = draw_arrivals(rules, params, draws, month, log_rate)
-    office, n_placed = desk.add_arrivals(office, arrivals)
+    office, n_placed = engine.add_arrivals(office, arrivals)
     office, recognised, received, is_first = settle(
-        desk.receive_reports(params.office, office, draws.rows, draws.pauses)
+        engine.receive_reports(params.office, office, draws.rows, draws.pauses)
     )
     promise = promise_of(rules, params, office, month)
     gain = jax.tree.map(lambda new, old: new - old, promise, promised)
-    is_new = jnp.arange(desk.MAX_ARRIVALS) < n_placed
+    is_new = jnp.arange(engine.MAX_ARRIVALS) < n_placed
     tally = Tally(
         published_reward=jnp.zeros(N_REWARDS, jnp.float32),
         correct=work.correct,
         counted=work.expected_correct,
         actionable=count_by_stratum(arrivals.stratum, is_new & arrivals.actionable),
         incidents=count_by_stratum(arrivals.stratum, is_new),
-        reported_actionable=desk.by_stratum(office, is_first & office.actionable),
+        reported_actionable=engine.by_stratum(office, is_first & office.actionable),
         complaints=received,
         visits=work.visits,
         hours=work.hours,
@@ -156,8 +156,12 @@ def pass_slot(
 
 
 def draw_arrivals(
-    rules: OfficeRules, params: OfficeProcess, draws: Draws, month: jax.Array, log_rate: jax.Array
-) -> desk.Arrivals:
+    rules: OfficeRules,
+    params: OfficeProcess,
+    draws: HeatDraws,
+    month: jax.Array,
+    log_rate: jax.Array,
+) -> engine.Arrivals:
     """Incidents that begin in this slot."""
     rates = params.incidents_per_day[:, month] / rules.slots_per_day
     expected = rates.sum() * jnp.exp(log_rate)
@@ -166,7 +170,7 @@ def draw_arrivals(
     code = kind % len(rules.severity_weights)
     is_actionable = draws.new[2] < params.actionable[kind]
     rate = params.report_rate[stratum]
-    return desk.Arrivals(
+    return engine.Arrivals(
         n=poisson(draws.number, expected),
         stratum=stratum,
         kind=kind,
@@ -181,14 +185,14 @@ def draw_arrivals(
 
 
 def promise_of(
-    rules: OfficeRules, params: OfficeProcess, office: desk.Office, month: jax.Array
+    rules: OfficeRules, params: OfficeProcess, office: engine.Office, month: jax.Array
 ) -> Promise:
     """What is in hand, given where every case stands in line."""
     # A pool fills with what comes in: on a guess, two cases of three.
     cases_per_day = jnp.dot(params.incidents_per_day[:, month], reported_share(params))
-    missing = desk.POOL_SIZE - (office.status == desk.BATCHED).sum()
+    missing = engine.POOL_SIZE - (office.status == engine.BATCHED).sum()
     pool_wait = jnp.clip(1.5 * missing / jnp.maximum(cases_per_day, 1e-3), 0.0, rules.pool_days)
-    work = desk.work_in_hand(params.office, office, params.office.capacity[month], pool_wait)
+    work = engine.work_in_hand(params.office, office, params.office.capacity[month], pool_wait)
     return Promise(weigh_days(rules, office, work.expected_days), work.hours, work.expected_correct)
 
 
@@ -198,23 +202,23 @@ def reported_share(params: OfficeProcess) -> jax.Array:
     return rate / (1.0 + rate)
 
 
-def weigh_days(rules: OfficeRules, office: desk.Office, days: jax.Array) -> jax.Array:
+def weigh_days(rules: OfficeRules, office: engine.Office, days: jax.Array) -> jax.Array:
     """Add up days by row, weighted by severity, and by severity and units: (2,)."""
     weighted = office.hazard * days
     units = jnp.asarray(rules.units_by_kind, jnp.float32)[office.kind]
     return jnp.stack([weighted.sum(), (weighted * units).sum()])
 
 
-def open_days(rules: OfficeRules, office: desk.Office) -> jax.Array:
+def open_days(rules: OfficeRules, office: engine.Office) -> jax.Array:
     """Days each actionable incident stays open in this slot, whether or not anybody called."""
-    is_open = (office.status != desk.FREE) & office.actionable
+    is_open = (office.status != engine.FREE) & office.actionable
     left = jnp.clip(office.ends - office.now, 0.0, 1.0 / rules.slots_per_day)
     return jnp.where(is_open, left, 0.0)
 
 
-def stratum_in_hand(office: desk.Office) -> jax.Array:
+def stratum_in_hand(office: engine.Office) -> jax.Array:
     """Stratum of the complaint in hand; unknown in an empty slot."""
-    row, there_is_one = desk.next_to_classify(office)
+    row, there_is_one = engine.next_to_classify(office)
     return jnp.where(there_is_one, office.stratum[row], N_STRATA - 1)
 
 
@@ -226,4 +230,4 @@ def need_per_slot(rules: OfficeRules, params: OfficeProcess) -> jax.Array:
 
 def most_visits(params: OfficeProcess) -> jax.Array:
     """Most visits of one slot: two turns of the queue and a canvass, or a day's time saved up."""
-    return jnp.minimum(jnp.maximum(params.office.capacity.max(), 1.0) / desk.SHARED_TIME, 3.0)
+    return jnp.minimum(jnp.maximum(params.office.capacity.max(), 1.0) / engine.SHARED_TIME, 3.0)

@@ -39,7 +39,7 @@ from parity311.domains.housing.state import (
     Params,
 )
 from parity311.domains.housing.trail import TRAIL_NAMES
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 from parity311.engines.backlog import rules as backlog_rules
 from parity311.engines.backlog.rules import play_action
 from parity311.estimation.backlog_dynamics import backlog_dynamics
@@ -76,7 +76,7 @@ DOMAIN = Domain(
         "extended": OBSERVATION_NAMES,
     },
     default_observation_set="extended",
-    outcome_names=line.OUTCOME_NAMES,
+    outcome_names=engine.OUTCOME_NAMES,
     max_steps=SHAPE.max_steps,
     protocol=Protocol(
         split="train 2020-2024, test 2025",

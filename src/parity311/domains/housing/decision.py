@@ -23,7 +23,7 @@ from parity311.domains.housing.state import (
     State,
 )
 from parity311.domains.housing.trail import average_trail, follow
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 from parity311.engines.backlog.step import Stepped, count_step, draw_step, pass_step, weigh_cases
 from parity311.mdp.contract import N_STRATA, Transition
 
@@ -35,18 +35,22 @@ CANVASS_SHARE = 0.25
 
 def initial_state(key: jax.Array, params: Params) -> State:
     """A recorded backlog after average hours."""
-    backlog, row = line.start(params.backlog, jax.random.uniform(key))
+    backlog, row = engine.start(params.backlog, jax.random.uniform(key))
     return settle(State(backlog, average_trail(params.backlog), params.start_seen[row]))
 
 
 def carry_on(params: Params, state: State) -> State:
     """The next episode where the line and the trail stay as they are."""
-    backlog = line.carry_on(state.backlog)
+    backlog = engine.carry_on(state.backlog)
     return settle(State(backlog, state.trail, look_at(params, backlog, state.trail)))
 
 
 def choose_visits(
-    params: Params, backlog: line.Backlog, action: jax.Array, prices: jax.Array, n_visits: jax.Array
+    params: Params,
+    backlog: engine.Backlog,
+    action: jax.Array,
+    prices: jax.Array,
+    n_visits: jax.Array,
 ) -> jax.Array:
     """Cases visited this hour, (72, 64): by code and age in the chosen category, or in all.
 
@@ -57,11 +61,11 @@ def choose_visits(
     cells = jnp.where(is_served[:, None, None], cells, 0.0)
     by_stratum = settle(cells.sum(axis=0))
     everybody = by_stratum.sum(axis=0)
-    today = line.take_in_order(everybody, jnp.asarray(SHAPE.code_then_age), n_visits)
+    today = engine.take_in_order(everybody, jnp.asarray(SHAPE.code_then_age), n_visits)
     share = jnp.broadcast_to(today / jnp.maximum(everybody, 1e-6), by_stratum.shape)
-    groups = by_stratum.reshape(N_STRATA * line.N_CODES, N_AGES)
-    score = 3.0 - jnp.arange(line.N_CODES) + PRICE_GAIN * prices[:, None]
-    priced = line.take_by_group(groups, score.reshape(-1), n_visits).reshape(by_stratum.shape)
+    groups = by_stratum.reshape(N_STRATA * engine.N_CODES, N_AGES)
+    score = 3.0 - jnp.arange(engine.N_CODES) + PRICE_GAIN * prices[:, None]
+    priced = engine.take_by_group(groups, score.reshape(-1), n_visits).reshape(by_stratum.shape)
     is_priced = (action == ACTION_NUMBER["COVERAGE_PRICED"]) | (action == ACTION_NUMBER["CANVASS"])
     share = jnp.where(is_priced, priced / jnp.maximum(by_stratum, 1e-6), share)
     return (cells * jnp.minimum(share, 1.0)).reshape(N_PLACES, -1)
@@ -74,7 +78,7 @@ def transition(
     before = state.backlog
     draws = draw_step(key, N_PLACES, 1)
     capacity = params.visits_per_hour * jnp.asarray(CAPACITY_WEEK)[before.slot]
-    capacity = line.rounded(capacity * (action != ACTION_NUMBER["NO_DISPATCH"]), draws.own[0])
+    capacity = engine.rounded(capacity * (action != ACTION_NUMBER["NO_DISPATCH"]), draws.own[0])
     looked = capacity * CANVASS_SHARE * (action == ACTION_NUMBER["CANVASS"])
     visited = choose_visits(params, before, action, prices, capacity - looked)
     here = jnp.arange(N_PLACES) % N_STRATA == jnp.argmax(prices[: N_STRATA - 1])
@@ -91,20 +95,20 @@ def transition(
     )
 
 
-def burden_of(params: Params, backlog: line.Backlog) -> jax.Array:
+def burden_of(params: Params, backlog: engine.Backlog) -> jax.Array:
     """Severity-weighted days of one hour: cases in line, and dwellings with a violation, (2,)."""
     weights = jnp.asarray(SEVERITY_WEIGHTS, jnp.float32)
-    cells = backlog.waiting.reshape(N_PLACES, line.N_CODES, N_AGES)
+    cells = backlog.waiting.reshape(N_PLACES, engine.N_CODES, N_AGES)
     lasting = cells @ params.backlog.there * params.backlog.chance + backlog.hidden
     return jnp.stack([cells.sum(axis=(0, 2)) @ weights, lasting.sum(axis=0) @ weights]) / 24.0
 
 
-def saved_by(params: Params, before: line.Backlog, stepped: Stepped) -> jax.Array:
+def saved_by(params: Params, before: engine.Backlog, stepped: Stepped) -> jax.Array:
     """Severity-weighted days that these visits save to the end of the episode, (2,)."""
     own, service = params.backlog, stepped.service
-    ahead, _ = line.steps_ahead(own, before.n_steps, SHAPE)
-    lasting = line.lasting_steps(own, before.n_steps, SHAPE) / 24.0
-    life = line.life_ahead(own, before.n_steps, SHAPE)
+    ahead, _ = engine.steps_ahead(own, before.n_steps, SHAPE)
+    lasting = engine.lasting_steps(own, before.n_steps, SHAPE) / 24.0
+    life = engine.life_ahead(own, before.n_steps, SHAPE)
     # A case closed without access leaves its incident to itself; it then ends at its own rate.
     missed = (1.0 - own.access) * (1.0 - own.returns) / jnp.maximum(own.access, 1e-6)
     kept = weigh_cases(service.found, SEVERITY_WEIGHTS, lasting)

@@ -20,7 +20,7 @@ from parity311.domains.housing.state import (
     State,
 )
 from parity311.domains.housing.trail import TRAIL_NAMES, Trail, look_back
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 from parity311.mdp.contract import N_STRATA
 
 BACKLOG_NAMES = tuple(f"backlog_{name}" for name in CATEGORIES)
@@ -35,7 +35,7 @@ def observe(params: Params, state: State) -> jax.Array:
     return state.seen
 
 
-def look_at(params: Params, backlog: line.Backlog, trail: Trail) -> jax.Array:
+def look_at(params: Params, backlog: engine.Backlog, trail: Trail) -> jax.Array:
     """Backlog by category, the trail and the calendar; then codes A and B, and savings."""
     cells = backlog.waiting.reshape(N_CATEGORIES, N_STRATA, -1).sum(axis=1)
     cells = settle(cells)
@@ -49,23 +49,23 @@ def look_at(params: Params, backlog: line.Backlog, trail: Trail) -> jax.Array:
     return jnp.concatenate(parts).astype(jnp.float32)
 
 
-def forecast_savings(params: Params, backlog: line.Backlog, cells: jax.Array) -> jax.Array:
+def forecast_savings(params: Params, backlog: engine.Backlog, cells: jax.Array) -> jax.Array:
     """What an average hour's visits to each category would save, the best has 1, (12,).
 
     `cells` (12, 64) are the cases of all strata; speed and retention count as the agency weighs
     them today.
     """
-    ahead, _ = line.steps_ahead(params.backlog, backlog.n_steps, SHAPE)
-    life = line.life_ahead(params.backlog, backlog.n_steps, SHAPE)
+    ahead, _ = engine.steps_ahead(params.backlog, backlog.n_steps, SHAPE)
+    life = engine.life_ahead(params.backlog, backlog.n_steps, SHAPE)
     weights = jnp.asarray(SEVERITY_WEIGHTS, jnp.float32)
     speed = (weights[:, None] * ahead).reshape(-1) / 24.0 / SPEED_UNIT * PREFERENCE[0]
-    chance = params.backlog.chance.reshape(N_CATEGORIES, N_STRATA, line.N_CODES).mean(axis=1)
+    chance = params.backlog.chance.reshape(N_CATEGORIES, N_STRATA, engine.N_CODES).mean(axis=1)
     access = params.backlog.access.reshape(N_CATEGORIES, N_STRATA).mean(axis=1)
     likely = (chance * weights * access[:, None])[:, :, None] * params.backlog.there
     likely = likely.reshape(N_CATEGORIES, -1)
     n_visits = params.visits_per_hour * CAPACITY_WEEK.max()
     taken = jnp.clip(
-        n_visits - cells @ line.comes_first(jnp.asarray(SHAPE.code_then_age)), 0.0, cells
+        n_visits - cells @ engine.comes_first(jnp.asarray(SHAPE.code_then_age)), 0.0, cells
     )
     # Products row by row, as one operation: as a sum it would compute `likely` for every office.
     kept = (

@@ -14,7 +14,7 @@ from parity311.domains.housing.observation import look_at
 from parity311.domains.housing.process import PROCESS
 from parity311.domains.housing.state import CODES, N_AGES, N_CATEGORIES, N_PLACES, SHAPE, Params
 from parity311.domains.housing.trail import average_trail
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 from parity311.engines.backlog.params import example_backlog
 from parity311.estimation import backlog as backlog_estimate
 from parity311.estimation.backlog_cases import addresses_by_place
@@ -23,7 +23,7 @@ from parity311.mdp.contract import N_STRATA
 from parity311.records.store import Records, open_records
 
 
-def make_params(backlog: line.BacklogParams, visits_per_day: float) -> Params:
+def make_params(backlog: engine.BacklogParams, visits_per_day: float) -> Params:
     """Params with so many visits a day."""
     waiting = np.asarray(backlog.start_waiting).sum(axis=(1, 2)).mean()
     typical = jnp.float32(max(waiting, 1.0))
@@ -41,7 +41,7 @@ def scale_capacity(params: Params, factor: float) -> Params:
 def look_at_starts(params: Params) -> jax.Array:
     """What is seen of each start, (S, n_names)."""
     trail = average_trail(params.backlog)
-    return jax.vmap(lambda start: look_at(params, start, trail))(line.all_starts(params.backlog))
+    return jax.vmap(lambda start: look_at(params, start, trail))(engine.all_starts(params.backlog))
 
 
 def example() -> Params:
@@ -75,14 +75,14 @@ def place_of(located: Any) -> np.ndarray:
     return category * N_STRATA + located.stratum.astype(np.int64)
 
 
-def layout_of(records: Records) -> backlog_estimate.Layout:
+def layout_of(records: Records) -> backlog_estimate.BacklogLayout:
     """How the backlog is laid out; a canvass of a stratum looks at its dwellings' buildings."""
     n_addresses = np.ones(N_STRATA)
     for (_, _, stratum), n in addresses_by_place(records, "b.units > 0").items():
         n_addresses[stratum] += n
     life = PROCESS.hazard.lifetime_days
     n_addresses = np.tile(n_addresses, N_CATEGORIES)
-    return backlog_estimate.Layout("housing", N_PLACES, place_of, SHAPE, n_addresses, life)
+    return backlog_estimate.BacklogLayout("housing", N_PLACES, place_of, SHAPE, n_addresses, life)
 
 
 def truth(city: str | Path, date_from: date) -> Params:

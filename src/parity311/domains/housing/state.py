@@ -9,7 +9,7 @@ import numpy as np
 
 from parity311.domains.housing.process import PROCESS
 from parity311.domains.housing.trail import Trail
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 from parity311.mdp.contract import N_STRATA
 
 CODES = tuple(category.code for category in PROCESS.categories)
@@ -18,7 +18,9 @@ N_CATEGORIES = len(CATEGORIES)
 N_PLACES = N_CATEGORIES * N_STRATA
 """A place is a category in a stratum: category first."""
 
-SHAPE = line.Shape(steps_per_day=24, bin_steps=24, n_ages=16, max_steps=336, most_arrivals=9)
+SHAPE = engine.BacklogShape(
+    steps_per_day=24, bin_steps=24, n_ages=16, max_steps=336, most_arrivals=9
+)
 """Two weeks of hours; ages in days, the last open from the fifteenth on; the busiest place of the
 whole city expects two cases of one code in an hour."""
 N_AGES = SHAPE.n_ages
@@ -50,7 +52,7 @@ CAPACITY_WEEK = (_WEEK / _WEEK.mean()).astype(np.float32)
 class Params(NamedTuple):
     """The backlog of categories and strata, and the inspectors."""
 
-    backlog: line.BacklogParams
+    backlog: engine.BacklogParams
     visits_per_hour: jax.Array
     """() mean over the week"""
     typical: jax.Array
@@ -62,7 +64,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The backlog, the trail of the last hours, and what a policy sees of them."""
 
-    backlog: line.Backlog
+    backlog: engine.Backlog
     trail: Trail
     seen: jax.Array
     """(n_names,) kept, because a step's observation is read more often than it changes"""

@@ -29,7 +29,7 @@ from parity311.domains.scaffold.state import (
     State,
     is_office_hour,
 )
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 from parity311.engines.trips import SHARED_TIME
 from parity311.mdp.contract import N_STRATA, Tally, Transition
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
@@ -53,8 +53,8 @@ LEVELS_HOURS = np.array([SERVICE_LEVEL_DAYS[code] for code in SEVERITIES], np.fl
 def initial_state(key: jax.Array, params: Params) -> State:
     """A site with its first complaint, which came in within the hour."""
     draws = jax.random.uniform(key, (5,))
-    cell = jnp.minimum((params.cases < draws[0]).sum(), N_STRATA * line.N_CODES - 1)
-    stratum, code = cell // line.N_CODES, cell % line.N_CODES
+    cell = jnp.minimum((params.cases < draws[0]).sum(), N_STRATA * engine.N_CODES - 1)
+    stratum, code = cell // engine.N_CODES, cell % engine.N_CODES
     is_hazard = draws[1] < params.chance[stratum, code]
     zero, one = jnp.float32(0.0), jnp.float32(1.0)
     return State(
@@ -135,7 +135,7 @@ def transition(
     problem = jnp.where(ends, NONE, jnp.where(begins, fresh, problem)).astype(jnp.int32)
     created = ((problem != NONE) & (draws[4] < params.report_rate[stratum])).astype(jnp.float32)
     n_open = state.n_open - n_closed + created
-    near = line.poisson(draws[5], params.zip_rate[stratum], 3)
+    near = engine.poisson(draws[5], params.zip_rate[stratum], 3)
     # A delay, an answer or a joint trip ends the order; a visit without access keeps it.
     order = jnp.where(action == INSPECT_NOW, 1, jnp.where(action == BATCH, 2, state.order))
     order = jnp.where(closes | (action == DELAY), 0, order).astype(jnp.int32)

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from parity311.engines.backlog import process as line
+from parity311.engines.backlog import process as engine
 from parity311.errors import InputError
-from parity311.estimation.backlog import Layout
+from parity311.estimation.backlog import BacklogLayout
 from parity311.estimation.backlog_cases import QueueCases
 from parity311.mdp.contract import N_STRATA
 from parity311.records.store import Records
@@ -68,10 +68,10 @@ def make_site_params(
 ) -> SiteParams:
     """Params from first complaints (6, 4) a day and what follows them; checked."""
     total = float(first.sum())
-    if first.shape != (N_STRATA, line.N_CODES) or chance.shape != first.shape or total <= 0:
+    if first.shape != (N_STRATA, engine.N_CODES) or chance.shape != first.shape or total <= 0:
         raise InputError(
             f"First complaints have shape {first.shape} and sum {total}, chances {chance.shape}; "
-            f"both need {(N_STRATA, line.N_CODES)} and at least one complaint."
+            f"both need {(N_STRATA, engine.N_CODES)} and at least one complaint."
         )
     if ((chance < 0) | (chance > 1)).any() or ((reported <= 0) | (reported > 1)).any():
         raise InputError("Chances lie between 0 and 1, reported shares above 0 and up to 1.")
@@ -92,12 +92,12 @@ def make_site_params(
     )
 
 
-def site_layout(domain: str, max_steps: int, lifetime_days: float) -> Layout:
+def site_layout(domain: str, max_steps: int, lifetime_days: float) -> BacklogLayout:
     """What the records of a domain are read by: a place is a stratum."""
-    shape = line.Shape(
+    shape = engine.BacklogShape(
         steps_per_day=24, bin_steps=24, n_ages=15, max_steps=max_steps, most_arrivals=4
     )
-    return Layout(
+    return BacklogLayout(
         domain,
         N_STRATA,
         lambda located: located.stratum.astype(np.int64),
@@ -109,7 +109,7 @@ def site_layout(domain: str, max_steps: int, lifetime_days: float) -> Layout:
 
 def site_params_from(
     records: Records,
-    found: tuple[line.BacklogParams, float],
+    found: tuple[engine.BacklogParams, float],
     cases: QueueCases,
     max_steps: int,
 ) -> SiteParams:
@@ -143,7 +143,7 @@ def site_params_from(
 
 def need_per_site(params: SiteParams, max_steps: int) -> jax.Array:
     """Hazards per site and hour, reported or not, by stratum (6,)."""
-    shares = jnp.diff(params.cases, prepend=0.0).reshape(N_STRATA, line.N_CODES)
+    shares = jnp.diff(params.cases, prepend=0.0).reshape(N_STRATA, engine.N_CODES)
     first = (shares * params.chance).sum(axis=1) / max_steps
     later = shares.sum(axis=1) * params.incident_rate * params.chance.mean(axis=1)
     return (first + later) * (1.0 + params.unreported)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from parity311.city.process import ComplaintProcess
-from parity311.engines.backlog.process import N_CODES, BacklogParams, Shape
+from parity311.engines.backlog.process import N_CODES, BacklogParams, BacklogShape
 from parity311.errors import InputError
 from parity311.mdp.contract import N_STRATA
 
@@ -16,7 +16,7 @@ N_STARTS = 32
 """Backlogs an episode can start from; recorded ones are evenly spaced over the period."""
 
 
-def make_backlog_params(n_places: int, shape: Shape, **values: Any) -> BacklogParams:
+def make_backlog_params(n_places: int, shape: BacklogShape, **values: Any) -> BacklogParams:
     """Params from arrays, checked: shapes, shares that sum to one, chances between 0 and 1."""
     numbers = {name: np.asarray(value, np.float64) for name, value in values.items()}
     n_starts = len(numbers["start_slot"])
@@ -77,7 +77,7 @@ EXAMPLE_REPORTED = np.array([0.354, 0.42, 0.50, 0.60, 0.729])
 
 def example_backlog(
     process: ComplaintProcess,
-    shape: Shape,
+    shape: BacklogShape,
     place_stratum: np.ndarray,
     place_weight: np.ndarray,
     *,

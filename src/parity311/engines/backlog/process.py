@@ -27,7 +27,7 @@ VIOLATION, NO_VIOLATION, NO_ACCESS, NOT_VISITED, DUPLICATE = range(len(OUTCOME_N
 
 
 @dataclass(frozen=True)
-class Shape:
+class BacklogShape:
     """How a domain counts time and ages."""
 
     steps_per_day: int
@@ -119,7 +119,7 @@ class Backlog(NamedTuple):
     them by their stratum's rate of reporting; zero after the first step"""
 
 
-class Service(NamedTuple):
+class BacklogService(NamedTuple):
     """What visits did: cases by place and cell are (P, 4 A)."""
 
     visited: jax.Array
@@ -173,7 +173,7 @@ def poisson(chance: jax.Array, mean: jax.Array, largest: int) -> jax.Array:
     return count
 
 
-def arrival_rates(params: BacklogParams, backlog: Backlog, shape: Shape) -> jax.Array:
+def arrival_rates(params: BacklogParams, backlog: Backlog, shape: BacklogShape) -> jax.Array:
     """Expected new cases of this step, (P, 4)."""
     level = params.week[backlog.slot] * params.season[backlog.month] / shape.steps_per_day
     return params.cases_per_day * level
@@ -215,8 +215,8 @@ def serve(
     backlog: Backlog,
     visited: jax.Array,
     chance: jax.Array,
-    shape: Shape,
-) -> tuple[Backlog, Service]:
+    shape: BacklogShape,
+) -> tuple[Backlog, BacklogService]:
     """Close the visited cases (P, 4 A); some without access stay in line.
 
     `chance` () is uniform and decides how many of those there are.
@@ -244,14 +244,14 @@ def serve(
     likely = (params.chance[:, :, None] * params.there).reshape(n_places, n_cells)
     found = closed * likely * inside[:, None]
     moved = backlog._replace(waiting=backlog.waiting - closed, hidden=backlog.hidden + left_open)
-    return moved, Service(visited, closed, outcomes, correct, found)
+    return moved, BacklogService(visited, closed, outcomes, correct, found)
 
 
 def grow_older(
     params: BacklogParams,
     backlog: Backlog,
     chance: jax.Array,
-    shape: Shape,
+    shape: BacklogShape,
 ) -> tuple[Backlog, jax.Array]:
     """Let a step pass: ages move on together, the oldest may be put away; closed (P, 4).
 
@@ -291,7 +291,7 @@ def take_in(backlog: Backlog, arrived: jax.Array) -> Backlog:
 
 
 def steps_ahead(
-    params: BacklogParams, n_steps: jax.Array, shape: Shape
+    params: BacklogParams, n_steps: jax.Array, shape: BacklogShape
 ) -> tuple[jax.Array, jax.Array]:
     """Steps to the end of the episode that a case of each age would still wait unvisited.
 
@@ -314,7 +314,7 @@ def steps_ahead(
     return settle((jnp.minimum(until, left) + late, late))
 
 
-def lasting_steps(params: BacklogParams, n_steps: jax.Array, shape: Shape) -> jax.Array:
+def lasting_steps(params: BacklogParams, n_steps: jax.Array, shape: BacklogShape) -> jax.Array:
     """Steps to the end of the episode in which the incident of a waiting case lasts, (A,).
 
     Counted as the line counts it: by the chance `there` of every age the case passes through.
@@ -360,7 +360,7 @@ def count_beginning(
     before: Backlog,
     arrived: jax.Array,
     n_repeats: jax.Array,
-    shape: Shape,
+    shape: BacklogShape,
 ) -> Beginning:
     """Counts of new cases (P, 4) and further reports (P,); what nobody reports is expected.
 
@@ -391,7 +391,7 @@ def need_by_stratum(params: BacklogParams) -> jax.Array:
     return reported + unreported
 
 
-def life_ahead(params: BacklogParams, n_steps: jax.Array, shape: Shape) -> jax.Array:
+def life_ahead(params: BacklogParams, n_steps: jax.Array, shape: BacklogShape) -> jax.Array:
     """Days to the end of the episode that an incident in nobody's line is expected to last, ()."""
     left = jnp.maximum(shape.max_steps - n_steps, 0) / shape.steps_per_day
     return params.lifetime_days * (1.0 - jnp.exp(-left / params.lifetime_days))

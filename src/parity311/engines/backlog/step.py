@@ -8,15 +8,21 @@ import jax
 import jax.numpy as jnp
 from jax.lax import optimization_barrier as settle
 
-from parity311.engines.backlog import process as line
-from parity311.engines.backlog.process import Backlog, BacklogParams, Beginning, Service, Shape
+from parity311.engines.backlog import process as engine
+from parity311.engines.backlog.process import (
+    Backlog,
+    BacklogParams,
+    BacklogService,
+    BacklogShape,
+    Beginning,
+)
 from parity311.mdp.contract import N_STRATA, Tally
 
 MOST_REPEATS = 4
 """Further reports that one place can receive in a step."""
 
 
-class Draws(NamedTuple):
+class BacklogDraws(NamedTuple):
     """Every random number of a step, uniform, drawn in one block."""
 
     arrivals: jax.Array
@@ -29,12 +35,12 @@ class Draws(NamedTuple):
     """(n,) for the domain itself"""
 
 
-def draw_step(key: jax.Array, n_places: int, n_own: int) -> Draws:
+def draw_step(key: jax.Array, n_places: int, n_own: int) -> BacklogDraws:
     """Draw a step's random numbers."""
-    n_cells = n_places * line.N_CODES
+    n_cells = n_places * engine.N_CODES
     block = settle(jax.random.uniform(key, (n_cells + n_places + 1 + n_own,)))
-    return Draws(
-        arrivals=block[:n_cells].reshape(n_places, line.N_CODES),
+    return BacklogDraws(
+        arrivals=block[:n_cells].reshape(n_places, engine.N_CODES),
         repeats=block[n_cells : n_cells + n_places],
         access=block[n_cells + n_places],
         own=block[n_cells + n_places + 1 :],
@@ -45,7 +51,7 @@ class Stepped(NamedTuple):
     """What a step led to."""
 
     backlog: Backlog
-    service: Service
+    service: BacklogService
     discovered: jax.Array
     """(P, 4) actionable incidents found where nobody called"""
     correct: jax.Array
@@ -63,8 +69,8 @@ def pass_step(
     params: BacklogParams,
     before: Backlog,
     visited: jax.Array,
-    draws: Draws,
-    shape: Shape,
+    draws: BacklogDraws,
+    shape: BacklogShape,
     canvassed: tuple[jax.Array, jax.Array] | None = None,
 ) -> Stepped:
     """Make the visits (P, 4 A), let the step pass, take in what is reported.
@@ -72,18 +78,18 @@ def pass_step(
     `canvassed` are the places looked at where nobody called, (P,) bool, and the visits there.
     """
     # The barriers keep the compiler from computing a stage again for everything that reads it.
-    backlog, service = line.serve(params, before, settle(visited), draws.access, shape)
+    backlog, service = engine.serve(params, before, settle(visited), draws.access, shape)
     discovered, looked = jnp.zeros_like(backlog.hidden), jnp.zeros(N_STRATA)
     if canvassed is not None:
-        backlog, discovered, looked = line.canvass(params, backlog, *canvassed)
-    rates = line.arrival_rates(params, backlog, shape)
-    arrived = line.poisson(draws.arrivals, rates, shape.most_arrivals)
+        backlog, discovered, looked = engine.canvass(params, backlog, *canvassed)
+    rates = engine.arrival_rates(params, backlog, shape)
+    arrived = engine.poisson(draws.arrivals, rates, shape.most_arrivals)
     per_step = params.repeats_per_day / shape.steps_per_day
-    repeats = line.poisson(draws.repeats, backlog.waiting.sum(axis=1) * per_step, MOST_REPEATS)
+    repeats = engine.poisson(draws.repeats, backlog.waiting.sum(axis=1) * per_step, MOST_REPEATS)
     # The low digits of a number say nothing about its size: they serve as another one.
     again = draws.arrivals * 4096.0 % 1.0
-    backlog, put_away = line.grow_older(params, backlog, again, shape)
-    backlog = settle(line.take_in(backlog, arrived))
+    backlog, put_away = engine.grow_older(params, backlog, again, shape)
+    backlog = settle(engine.take_in(backlog, arrived))
     closed_too = jnp.stack([put_away.sum(), repeats.sum()])
     return Stepped(
         backlog=backlog,
@@ -93,8 +99,8 @@ def pass_step(
         visits=service.visited.sum(axis=1) @ params.mix + looked,
         n_new=arrived.sum(),
         n_repeats=repeats.sum(),
-        began=line.count_beginning(params, before, arrived, repeats, shape),
-        outcomes=service.outcomes.at[line.NOT_VISITED :].add(closed_too),
+        began=engine.count_beginning(params, before, arrived, repeats, shape),
+        outcomes=service.outcomes.at[engine.NOT_VISITED :].add(closed_too),
     )
 
 
@@ -116,7 +122,7 @@ def count_step(stepped: Stepped, published_reward: jax.Array, hours: jax.Array) 
 
 def weigh_cases(cases: jax.Array, weights: tuple[float, ...], days: jax.Array) -> jax.Array:
     """Severity-weighted days of cases (P, 4 A) that take so many days by age (A,)."""
-    by_code = cases.sum(axis=0).reshape(line.N_CODES, -1) @ days
+    by_code = cases.sum(axis=0).reshape(engine.N_CODES, -1) @ days
     return by_code @ jnp.asarray(weights, jnp.float32)
 
 

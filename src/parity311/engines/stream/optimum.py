@@ -30,11 +30,11 @@ from parity311.engines.stream.process import (
     ROUND,
     SEASON_DAYS,
     SEVERITY_WEIGHTS,
-    Shape,
     StreamParams,
+    StreamShape,
     waiting_factors,
 )
-from parity311.engines.stream.rules import Layout, Reading
+from parity311.engines.stream.rules import Reading, StreamLayout
 from parity311.engines.stream.worth import check_params
 from parity311.errors import EstimationError
 from parity311.mdp.contract import N_STRATA, Policy
@@ -81,7 +81,9 @@ class Choices(NamedTuple):
     """(3, kinds)"""
 
 
-def tabulate(shape: Shape, params: StreamParams, preference: np.ndarray) -> tuple[Tables, Choices]:
+def tabulate(
+    shape: StreamShape, params: StreamParams, preference: np.ndarray
+) -> tuple[Tables, Choices]:
     """Arrays of the process under one preference; the equity weight is left out."""
     check_params(shape, params)
     weight = np.asarray(SEVERITY_WEIGHTS)[shape.kinds[:, 1]]
@@ -118,7 +120,7 @@ def tabulate(shape: Shape, params: StreamParams, preference: np.ndarray) -> tupl
     return Tables(*(jnp.asarray(x, jnp.float32) for x in numbers)), Choices(action)
 
 
-def _mean_access(shape: Shape, counts: np.ndarray, access: np.ndarray) -> np.ndarray:
+def _mean_access(shape: StreamShape, counts: np.ndarray, access: np.ndarray) -> np.ndarray:
     """Mean access of each kind (n_kinds,); the place's where the kind does not occur."""
     by_kind = counts.sum(axis=2).astype(np.float64)
     place = shape.kinds[:, 0]
@@ -129,7 +131,7 @@ def _mean_access(shape: Shape, counts: np.ndarray, access: np.ndarray) -> np.nda
 
 
 def _order_rewards(
-    shape: Shape,
+    shape: StreamShape,
     params: StreamParams,
     preference: np.ndarray,
     burden: np.ndarray,
@@ -164,7 +166,7 @@ def _order_rewards(
     return rewards, action
 
 
-def _grown(shape: Shape, burden: np.ndarray, worth: np.ndarray) -> np.ndarray:
+def _grown(shape: StreamShape, burden: np.ndarray, worth: np.ndarray) -> np.ndarray:
     """What a return costs beyond what was charged when it began, (places, levels)."""
     top = shape.n_histories - 1
     grown = np.zeros((shape.n_places, N_LEVELS))
@@ -199,7 +201,7 @@ N_FIXED = 3
 
 
 def _next_from(
-    shape: Shape, tables: Tables, values: jax.Array, place: int
+    shape: StreamShape, tables: Tables, values: jax.Array, place: int
 ) -> tuple[jax.Array, jax.Array]:
     """What one place adds to the expected value of the next complaint, axes as in `look_ahead`.
 
@@ -218,7 +220,7 @@ def _next_from(
     return about_new, tables.comes_back[place] * jnp.concatenate([nothing_open, change], axis)
 
 
-def look_ahead(shape: Shape, tables: Tables, values: jax.Array) -> jax.Array:
+def look_ahead(shape: StreamShape, tables: Tables, values: jax.Array) -> jax.Array:
     """Expected value once the office has acted, (seasons, queue, crew, open …).
 
     `values` are (kinds, seasons, queue, crew, open …).
@@ -245,7 +247,7 @@ def look_ahead(shape: Shape, tables: Tables, values: jax.Array) -> jax.Array:
 
 
 @partial(jax.jit, static_argnames=("shape",))
-def order_values(shape: Shape, tables: Tables, values: jax.Array) -> jax.Array:
+def order_values(shape: StreamShape, tables: Tables, values: jax.Array) -> jax.Array:
     """Value of putting off, of the round and of the crew in every state, (3, *values.shape)."""
     ahead = look_ahead(shape, tables, values)
     put_off = _after_put_off(shape, ahead)
@@ -261,7 +263,7 @@ def order_values(shape: Shape, tables: Tables, values: jax.Array) -> jax.Array:
     return jnp.stack([put_off, by_round, by_crew])
 
 
-def _after_put_off(shape: Shape, ahead: jax.Array) -> jax.Array:
+def _after_put_off(shape: StreamShape, ahead: jax.Array) -> jax.Array:
     """Value ahead of every kind if it is put off: the gravest at its place is what stays open."""
     found = [
         _raise_to(ahead, min(level + 1, N_LEVELS - 1), N_FIXED + place)
@@ -290,7 +292,9 @@ class Swept(NamedTuple):
 
 
 @partial(jax.jit, static_argnames=("shape",))
-def _sweep(shape: Shape, tables: Tables, values: jax.Array, choice: jax.Array | None) -> Swept:
+def _sweep(
+    shape: StreamShape, tables: Tables, values: jax.Array, choice: jax.Array | None
+) -> Swept:
     """One sweep."""
     orders = order_values(shape, tables, values)
     new = orders.max(axis=0) if choice is None else follow(orders, choice)
@@ -298,12 +302,12 @@ def _sweep(shape: Shape, tables: Tables, values: jax.Array, choice: jax.Array | 
     return Swept(new - new.ravel()[0], (low + high) / 2.0, high - low)
 
 
-def state_sizes(shape: Shape) -> tuple[int, ...]:
+def state_sizes(shape: StreamShape) -> tuple[int, ...]:
     """Sizes of the axes of values: kinds, seasons, queue, crew, then what is open by place."""
     return (shape.n_kinds, N_SEASONS, QUEUE_SLOTS + 1, 2) + (N_LEVELS,) * shape.n_places
 
 
-def iterate(shape: Shape, tables: Tables, choice: jax.Array | None = None) -> Swept:
+def iterate(shape: StreamShape, tables: Tables, choice: jax.Array | None = None) -> Swept:
     """Values and reward per step of the optimum, or of a policy given by what it chooses."""
     swept = Swept(jnp.zeros(state_sizes(shape), jnp.float32), jnp.zeros(()), jnp.zeros(()))
     for _ in range(MAX_SWEEPS):
@@ -317,7 +321,7 @@ def iterate(shape: Shape, tables: Tables, choice: jax.Array | None = None) -> Sw
 
 
 @partial(jax.jit, static_argnames=("shape",))
-def occupancy(shape: Shape, tables: Tables, choice: jax.Array) -> jax.Array:
+def occupancy(shape: StreamShape, tables: Tables, choice: jax.Array) -> jax.Array:
     """How often each state occurs under a policy in the long run: the sweep's transpose."""
     flow = tables._replace(rewards=0.0 * tables.rewards, grown=0.0 * tables.grown)
     sizes = state_sizes(shape)
@@ -357,7 +361,7 @@ class TablePolicy:
 
 
 def solve_stream(
-    layout: Layout, params: StreamParams, harness: Harness, preference: np.ndarray
+    layout: StreamLayout, params: StreamParams, harness: Harness, preference: np.ndarray
 ) -> Policy:
     """The best policy on what the harness shows.
 
@@ -376,7 +380,7 @@ def solve_stream(
     return _as_policy(layout, harness, choices, np.asarray(choice), axes, seen)
 
 
-def _axis_reading(layout: Layout, axis: int) -> Reading:
+def _axis_reading(layout: StreamLayout, axis: int) -> Reading:
     """How the level along one axis (place, level, history, season, queue, crew, open …) is read."""
     further = (
         Reading({layout.season: float(N_SEASONS - 1)}),
@@ -388,7 +392,7 @@ def _axis_reading(layout: Layout, axis: int) -> Reading:
 
 
 def improve_blind(
-    shape: Shape, tables: Tables, orders: jax.Array, choice: jax.Array, seen: list[bool]
+    shape: StreamShape, tables: Tables, orders: jax.Array, choice: jax.Array, seen: list[bool]
 ) -> jax.Array:
     """Improve a policy that sees only some axes, starting from the optimum's values."""
     parts = (shape.n_places, N_LEVELS, shape.n_histories)
@@ -408,7 +412,7 @@ def improve_blind(
 
 
 def _as_policy(
-    layout: Layout,
+    layout: StreamLayout,
     harness: Harness,
     choices: Choices,
     choice: np.ndarray,

@@ -125,7 +125,7 @@ class Queue(NamedTuple):
     stratum: jax.Array
 
 
-class State(NamedTuple):
+class StreamState(NamedTuple):
     """The complaint in hand and what the office has before it."""
 
     kind: jax.Array
@@ -141,7 +141,7 @@ class State(NamedTuple):
     queue: Queue
 
 
-class Shape(NamedTuple):
+class StreamShape(NamedTuple):
     """How kinds are numbered: ((place × levels) + level) × histories + history."""
 
     n_places: int
@@ -185,7 +185,7 @@ HISTORY_SCORE = 0.5
 """By how much the most recurrent address raises the severity score (assumed)."""
 
 
-def severity_score(shape: Shape, kind: jax.Array) -> jax.Array:
+def severity_score(shape: StreamShape, kind: jax.Array) -> jax.Array:
     """Severity weight of a kind, more where the address has complained before."""
     history = (kind % shape.n_histories) / max(shape.n_histories - 1, 1)
     return severity_weight(shape.level(kind)) * (1.0 + HISTORY_SCORE * history)
@@ -223,13 +223,13 @@ def split_visits(params: StreamParams) -> tuple[jax.Array, jax.Array]:
     return least, params.visits_per_step - least
 
 
-def initial_state(key: jax.Array, shape: Shape, params: StreamParams) -> State:
+def initial_state(key: jax.Array, shape: StreamShape, params: StreamParams) -> StreamState:
     """An office with nobody waiting, in a season and with a complaint drawn at random."""
     draws = jax.random.uniform(key, (2,))
     season = jnp.minimum((draws[0] * N_SEASONS).astype(jnp.int32), N_SEASONS - 1)
     cell = draw_cell(params, season, draws[1])
     none = jnp.zeros(QUEUE_SLOTS, jnp.float32)
-    return State(
+    return StreamState(
         kind=cell // N_STRATA,
         stratum=cell % N_STRATA,
         season=season,
@@ -247,7 +247,7 @@ def draw_cell(params: StreamParams, season: jax.Array, chance: jax.Array) -> jax
     return params.cells[season, place]
 
 
-class Case(NamedTuple):
+class CaseInHand(NamedTuple):
     """What is known and at stake in the complaint in hand; everything is ()."""
 
     place: jax.Array
@@ -259,7 +259,7 @@ class Case(NamedTuple):
     units: jax.Array
 
 
-def describe_case(shape: Shape, params: StreamParams, state: State) -> Case:
+def describe_case(shape: StreamShape, params: StreamParams, state: StreamState) -> CaseInHand:
     """The complaint in hand."""
     level = shape.level(state.kind)
     chance, units = params.kinds[state.kind]
@@ -270,10 +270,10 @@ def describe_case(shape: Shape, params: StreamParams, state: State) -> Case:
         * access
         * params.lifetime_days
     )
-    return Case(shape.place(state.kind), level, chance, access, days, units)
+    return CaseInHand(shape.place(state.kind), level, chance, access, days, units)
 
 
-def n_waiting(state: State) -> jax.Array:
+def n_waiting(state: StreamState) -> jax.Array:
     """Complaints taken in and not yet closed: the one in hand and the queue."""
     return (1 + state.n_queued).astype(jnp.float32)
 
@@ -283,7 +283,7 @@ def capacity_per_step(params: StreamParams) -> jax.Array:
     return jnp.minimum(jnp.ceil(params.visits_per_step), MAX_VISITS) + 1.0
 
 
-def current_stratum(params: StreamParams, state: State) -> jax.Array:
+def current_stratum(params: StreamParams, state: StreamState) -> jax.Array:
     """Stratum of the complaint in hand."""
     del params
     return state.stratum
@@ -319,7 +319,7 @@ class Scene(NamedTuple):
     """(n_places,) the same of every place"""
 
 
-def describe_scene(shape: Shape, state: State) -> Scene:
+def describe_scene(shape: StreamShape, state: StreamState) -> Scene:
     """What domains build their observations from."""
     place = shape.place(state.kind)
     history = state.kind % shape.n_histories

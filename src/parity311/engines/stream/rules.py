@@ -20,8 +20,8 @@ from parity311.engines import heuristics
 from parity311.engines.stream.process import (
     N_LEVELS,
     QUEUE_SLOTS,
-    Shape,
     StreamParams,
+    StreamShape,
     waiting_factors,
 )
 from parity311.engines.stream.worth import (
@@ -43,10 +43,10 @@ class Reading(NamedTuple):
     offset: float = 0.0
 
 
-class Layout(NamedTuple):
+class StreamLayout(NamedTuple):
     """What rules need to know of a domain's observation and actions."""
 
-    shape: Shape
+    shape: StreamShape
     readings: tuple[Reading, Reading, Reading]
     """of place, level and history"""
     strong_shares: Callable[[float], Sequence[float]]
@@ -96,7 +96,7 @@ class Seen(NamedTuple):
     """(n_kinds,) how often each kind comes in"""
 
 
-def see_kinds(layout: Layout, params: StreamParams, harness: Harness) -> Seen:
+def see_kinds(layout: StreamLayout, params: StreamParams, harness: Harness) -> Seen:
     """Number the cells of kinds that the harness's features can tell apart."""
     shape, names = layout.shape, harness.observation_names
     sizes = (shape.n_places, N_LEVELS, shape.n_histories)
@@ -114,7 +114,7 @@ def see_kinds(layout: Layout, params: StreamParams, harness: Harness) -> Seen:
 
 
 def make_rule(
-    layout: Layout,
+    layout: StreamLayout,
     params: StreamParams,
     harness: Harness,
     target: np.ndarray,
@@ -149,12 +149,14 @@ def make_rule(
 Maker = Callable[[Any, Harness], Policy]
 
 
-def log_values(layout: Layout, params: StreamParams) -> np.ndarray:
+def log_values(layout: StreamLayout, params: StreamParams) -> np.ndarray:
     """Logarithm of what a visit to each kind is worth."""
     return np.log(np.maximum(value_of_kinds(layout.shape, params), 1e-6))
 
 
-def worth_of_kinds(layout: Layout, params: StreamParams, preference: np.ndarray) -> np.ndarray:
+def worth_of_kinds(
+    layout: StreamLayout, params: StreamParams, preference: np.ndarray
+) -> np.ndarray:
     """Reward of a visit now to each kind, before its cost, (n_kinds,)."""
     units = np.asarray(params.kinds, np.float64)[:, 1]
     per_day = preference[0] / float(params.speed_unit)
@@ -162,7 +164,9 @@ def worth_of_kinds(layout: Layout, params: StreamParams, preference: np.ndarray)
     return value_of_kinds(layout.shape, params) * per_day
 
 
-def worthwhile_shares(layout: Layout, params: StreamParams, harness: Harness) -> tuple[float, ...]:
+def worthwhile_shares(
+    layout: StreamLayout, params: StreamParams, harness: Harness
+) -> tuple[float, ...]:
     """Shares of complaints for each action, at most what there is capacity for, none at a loss.
 
     Actions beyond the first visit are given to the worthiest as long as each adds more than it
@@ -187,7 +191,7 @@ def worthwhile_shares(layout: Layout, params: StreamParams, harness: Harness) ->
 
 
 def tune_bar(
-    layout: Layout, params: StreamParams, harness: Harness, rule: StreamRule, n_round: int = 1
+    layout: StreamLayout, params: StreamParams, harness: Harness, rule: StreamRule, n_round: int = 1
 ) -> StreamRule:
     """Set the bar of the first visit to what earns most from a queue fed by it.
 
@@ -217,7 +221,7 @@ def tune_bar(
 
 
 def score_rule(
-    layout: Layout, params: StreamParams, harness: Harness, price_gain: float = 0.0
+    layout: StreamLayout, params: StreamParams, harness: Harness, price_gain: float = 0.0
 ) -> Policy:
     """The worthiest first: one bar, set to what earns most from the queue behind it."""
     target, wanted = log_values(layout, params), worthwhile_shares(layout, params, harness)
@@ -225,7 +229,7 @@ def score_rule(
     return tune_bar(layout, params, harness, rule)
 
 
-def index_rule(layout: Layout, params: StreamParams, harness: Harness) -> Policy:
+def index_rule(layout: StreamLayout, params: StreamParams, harness: Harness) -> Policy:
     """Order a visit where its worth, less what the queue ahead loses of it, exceeds a price."""
     target, wanted = log_values(layout, params), worthwhile_shares(layout, params, harness)
     slope = queue_loss(params)
@@ -233,7 +237,7 @@ def index_rule(layout: Layout, params: StreamParams, harness: Harness) -> Policy
     return tune_bar(layout, params, harness, rule)
 
 
-def today_rule(layout: Layout, params: StreamParams, harness: Harness) -> Policy:
+def today_rule(layout: StreamLayout, params: StreamParams, harness: Harness) -> Policy:
     """Today's rule: the crew, where there is one, for the gravest code, the round for the rest."""
     is_grave = (layout.shape.kinds[:, 1] == N_LEVELS - 1).astype(np.float64)
     grave = float(kind_shares(layout.shape, params) @ is_grave)
@@ -244,7 +248,7 @@ def today_rule(layout: Layout, params: StreamParams, harness: Harness) -> Policy
 
 
 def ranked_rule(
-    layout: Layout, target: Callable[[StreamParams], np.ndarray]
+    layout: StreamLayout, target: Callable[[StreamParams], np.ndarray]
 ) -> Callable[[StreamParams, Harness], Policy]:
     """Maker of a rule that serves as many as there are visits, the highest target first."""
 
@@ -256,7 +260,7 @@ def ranked_rule(
     return make
 
 
-def stream_rules(layout: Layout) -> dict[str, Maker]:
+def stream_rules(layout: StreamLayout) -> dict[str, Maker]:
     """Makers of the rules that every stream domain has."""
     levels, histories = layout.shape.kinds[:, 1], layout.shape.kinds[:, 2]
 
@@ -290,7 +294,9 @@ CANDIDATE_CREW = (0.5, 1.0, 2.0)
 CANDIDATE_SLOPES = (0.0, 0.5, 1.0, 2.0)
 
 
-def stream_candidates(layout: Layout, params: StreamParams, harness: Harness) -> list[StreamRule]:
+def stream_candidates(
+    layout: StreamLayout, params: StreamParams, harness: Harness
+) -> list[StreamRule]:
     """Rules among which a search looks for the best known.
 
     Bars at several multiples of what the office can do, raised by the queue by several multiples

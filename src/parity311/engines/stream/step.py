@@ -19,11 +19,11 @@ from parity311.engines.stream.process import (
     QUEUE_SLOTS,
     ROUND,
     SEASON_DAYS,
-    Case,
+    CaseInHand,
     Queue,
-    Shape,
-    State,
     StreamParams,
+    StreamShape,
+    StreamState,
     describe_case,
     draw_cell,
     pick,
@@ -44,7 +44,7 @@ class Order(NamedTuple):
     put_off: jax.Array
 
 
-def resolve_order(params: StreamParams, state: State, action: jax.Array) -> Order:
+def resolve_order(params: StreamParams, state: StreamState, action: jax.Array) -> Order:
     """An order for a busy crew joins the round; one for a full round is put off."""
     wants = pick(params.actions.resource, action)
     to_crew = (wants == CREW) & ~state.is_crew_busy
@@ -54,7 +54,9 @@ def resolve_order(params: StreamParams, state: State, action: jax.Array) -> Orde
     return Order(taken.astype(jnp.int32), to_crew, to_round, ~(to_crew | to_round))
 
 
-def resolve_price(shape: Shape, params: StreamParams, state: State, price: jax.Array) -> jax.Array:
+def resolve_price(
+    shape: StreamShape, params: StreamParams, state: StreamState, price: jax.Array
+) -> jax.Array:
     """What COVERAGE_PRICED dispatch comes to: a crew, if any, for code A, the round, or nobody.
 
     The severity score, raised by a factor e for one unit of the stratum's coverage price, against
@@ -72,7 +74,7 @@ def resolve_price(shape: Shape, params: StreamParams, state: State, price: jax.A
     return jnp.argmax(params.actions.resource == resource).astype(jnp.int32)
 
 
-class Work(NamedTuple):
+class StreamWork(NamedTuple):
     """What the round did in a step."""
 
     days: jax.Array
@@ -88,13 +90,13 @@ class Work(NamedTuple):
 
 def _work_round(
     params: StreamParams,
-    state: State,
-    case: Case,
+    state: StreamState,
+    case: CaseInHand,
     order: Order,
     saved: jax.Array,
     n_visits: jax.Array,
     days: jax.Array,
-) -> tuple[Queue, jax.Array, Work]:
+) -> tuple[Queue, jax.Array, StreamWork]:
     """Add the order to the queue, visit from its front, let time pass for the rest."""
     is_new = order.to_round & (jnp.arange(QUEUE_SLOTS) == state.n_queued)
     led = jnp.exp(-params.lead_days / params.lifetime_days)
@@ -123,7 +125,7 @@ def _work_round(
     return rest, n_queued - n_visits, work
 
 
-def _visit_front(params: StreamParams, queue: Queue, n_visits: jax.Array) -> Work:
+def _visit_front(params: StreamParams, queue: Queue, n_visits: jax.Array) -> StreamWork:
     goes = (jnp.arange(MAX_VISITS) < n_visits).astype(jnp.float32)
     front = jax.tree.map(lambda values: values[:MAX_VISITS], queue)
     groups = (front.stratum[:, None] == jnp.arange(N_STRATA)).astype(jnp.float32)
@@ -131,7 +133,7 @@ def _visit_front(params: StreamParams, queue: Queue, n_visits: jax.Array) -> Wor
     inside = goes * (groups * params.access).sum(axis=1)
     hours = params.actions.hours[jnp.argmax(params.actions.resource == ROUND)]
     closed = jnp.stack([found.sum(), (inside - found).sum(), (goes - inside).sum(), 0.0])
-    return Work(
+    return StreamWork(
         days=(goes * front.days).sum(),
         unit_days=(goes * front.unit_days).sum(),
         correct=((found * (front.slack >= 0.0))[:, None] * groups).sum(axis=0),
@@ -141,7 +143,7 @@ def _visit_front(params: StreamParams, queue: Queue, n_visits: jax.Array) -> Wor
     )
 
 
-def _outcomes_now(case: Case, order: Order) -> jax.Array:
+def _outcomes_now(case: CaseInHand, order: Order) -> jax.Array:
     """How the complaint in hand is closed in this step, (4,); all zero if it joins the queue."""
     now, off = order.to_crew.astype(jnp.float32), order.put_off.astype(jnp.float32)
     found = case.chance * case.access
@@ -178,7 +180,7 @@ class Arrived(NamedTuple):
 
 
 def arrive(
-    shape: Shape,
+    shape: StreamShape,
     params: StreamParams,
     season: jax.Array,
     open_level: jax.Array,
@@ -202,7 +204,7 @@ def arrive(
 
 
 def grow(
-    shape: Shape, params: StreamParams, arrived: Arrived
+    shape: StreamShape, params: StreamParams, arrived: Arrived
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """By how much a complaint that comes back has grown: days, unit days, chance; 0 for others.
 
@@ -233,7 +235,7 @@ def scale(
 
 
 def transition(
-    key: jax.Array, shape: Shape, params: StreamParams, state: State, action: jax.Array
+    key: jax.Array, shape: StreamShape, params: StreamParams, state: StreamState, action: jax.Array
 ) -> Transition:
     """Carry out one action on the complaint in hand, let the office work, take in the next."""
     draws = jax.random.uniform(key, (5 + shape.n_places,))
@@ -253,7 +255,7 @@ def transition(
     season = jnp.where(moves_on, (state.season + 1) % N_SEASONS, state.season)
     arrived = arrive(shape, params, season, open_level, open_stratum, draws[2:4])
     taken_up = (jnp.arange(shape.n_places) == shape.place(arrived.kind)) & arrived.is_back
-    next_state = State(
+    next_state = StreamState(
         kind=arrived.kind,
         stratum=arrived.stratum,
         season=season,
@@ -266,7 +268,7 @@ def transition(
     return _account(shape, params, state, next_state, case, order, saved, work, arrived)
 
 
-def _hours(params: StreamParams, case: Case, order: Order) -> jax.Array:
+def _hours(params: StreamParams, case: CaseInHand, order: Order) -> jax.Array:
     """Inspector hours that an order takes, what is wasted where nothing is wrong included."""
     hours = pick(params.actions.hours, order.action)
     hours += (1.0 - case.chance) * pick(params.actions.wasted_hours, order.action)
@@ -274,7 +276,7 @@ def _hours(params: StreamParams, case: Case, order: Order) -> jax.Array:
 
 
 def _promise(
-    params: StreamParams, state: State, case: Case, order: Order
+    params: StreamParams, state: StreamState, case: CaseInHand, order: Order
 ) -> tuple[jax.Array, jax.Array]:
     """Share of its worth that an order keeps until the visit, and whether that is in time."""
     ahead = pick(waiting_factors(params)[state.season], state.n_queued)
@@ -285,14 +287,14 @@ def _promise(
 
 
 def _account(
-    shape: Shape,
+    shape: StreamShape,
     params: StreamParams,
-    state: State,
-    next_state: State,
-    case: Case,
+    state: StreamState,
+    next_state: StreamState,
+    case: CaseInHand,
     order: Order,
     saved: jax.Array,
-    work: Work,
+    work: StreamWork,
     arrived: Arrived,
 ) -> Transition:
     """Reward, credit and tally of a step."""

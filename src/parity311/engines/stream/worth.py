@@ -11,15 +11,15 @@ from parity311.engines.stream.process import (
     N_LEVELS,
     N_SEASONS,
     SEVERITY_WEIGHTS,
-    Shape,
     StreamParams,
+    StreamShape,
     waiting_factors,
 )
 from parity311.errors import InputError
 from parity311.mdp.contract import N_STRATA
 
 
-def check_params(shape: Shape, params: StreamParams) -> None:
+def check_params(shape: StreamShape, params: StreamParams) -> None:
     """Refuse params of the wrong shape or with chances that cannot be, before anything compiles."""
     wanted = {
         "kinds": (shape.n_kinds, 2),
@@ -56,7 +56,7 @@ CHANCES = ("access", "crew_per_step", "comes_back", "reported_share")
 """Fields of the params that are chances or shares."""
 
 
-def kind_shares(shape: Shape, params: StreamParams) -> np.ndarray:
+def kind_shares(shape: StreamShape, params: StreamParams) -> np.ndarray:
     """Share of each kind among what comes in, over the year (n_kinds,)."""
     kinds = np.asarray(params.cells) // N_STRATA
     counts = np.stack([np.bincount(row, minlength=shape.n_kinds) for row in kinds])
@@ -64,7 +64,7 @@ def kind_shares(shape: Shape, params: StreamParams) -> np.ndarray:
     return (steps / steps.sum()) @ counts / kinds.shape[1]
 
 
-def value_of_kinds(shape: Shape, params: StreamParams) -> np.ndarray:
+def value_of_kinds(shape: StreamShape, params: StreamParams) -> np.ndarray:
     """Severity-weighted days that a visit now avoids, by kind (n_kinds,), at mean access."""
     weight = np.asarray(SEVERITY_WEIGHTS)[shape.kinds[:, 1]]
     chance = np.asarray(params.kinds)[:, 0]

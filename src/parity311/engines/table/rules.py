@@ -9,7 +9,7 @@ import numpy as np
 from jax.tree_util import Partial
 
 from parity311.engines import heuristics
-from parity311.engines.heuristics import Cases, Threshold
+from parity311.engines.heuristics import CaseTable, Threshold
 from parity311.engines.table import scores
 from parity311.mdp.contract import N_STRATA, Policy
 from parity311.mdp.equity import FEATURE_SCALE
@@ -17,7 +17,7 @@ from parity311.mdp.harness import Harness
 
 
 def case_observations(
-    cases: Cases, harness: Harness, prices: np.ndarray | None = None
+    cases: CaseTable, harness: Harness, prices: np.ndarray | None = None
 ) -> np.ndarray:
     """What a policy sees of every case under these coverage prices (6,): (n, n_features)."""
     price = np.zeros(N_STRATA) if prices is None else np.asarray(prices)
@@ -26,7 +26,7 @@ def case_observations(
 
 
 def score_margin(
-    cases: Cases,
+    cases: CaseTable,
     harness: Harness,
     price_gain: float = 0.0,
     prior: float = scores.CELL_PRIOR,
@@ -38,14 +38,14 @@ def score_margin(
 
 
 def hold_to_capacity(
-    margin: Partial, cases: Cases, harness: Harness, prices: np.ndarray | None = None
+    margin: Partial, cases: CaseTable, harness: Harness, prices: np.ndarray | None = None
 ) -> Threshold:
     """Rule on a margin that makes as many visits among these cases as the inspectors can."""
     observations = case_observations(cases, harness, prices)
     return heuristics.hold_margin(margin, observations, cases.capacity_share)
 
 
-def table_rules(cases_of: Callable[[Any], Cases]) -> dict[str, Callable[..., Policy]]:
+def table_rules(cases_of: Callable[[Any], CaseTable]) -> dict[str, Callable[..., Policy]]:
     """Makers (params, harness) -> policy of the rules every such domain has.
 
     always and never inspect, random at the same capacity, the score rule (the likeliest first),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parity311.engines.heuristics import Cases, cell_index
+from parity311.engines.heuristics import CaseTable, cell_index
 from parity311.errors import EstimationError
 
 RIDGE = 1.0
@@ -61,7 +61,9 @@ def all_cells(levels: tuple[int, ...]) -> np.ndarray:
     return grid / np.maximum(np.asarray(levels) - 1, 1)
 
 
-def cell_chances(cases: Cases, columns: tuple[int, ...], prior: float = CELL_PRIOR) -> np.ndarray:
+def cell_chances(
+    cases: CaseTable, columns: tuple[int, ...], prior: float = CELL_PRIOR
+) -> np.ndarray:
     """Chance of being actionable in every cell of the chosen features.
 
     Frequencies shrunk towards a logistic fit; with a prior of 0 exactly the frequencies, which

@@ -12,6 +12,7 @@ import numpy as np
 
 from parity311.domains import get_domain
 from parity311.errors import InputError, unknown_name
+from parity311.estimation.world import ESTIMATOR, make_world, params_for
 from parity311.evaluation.off_policy.estimate import (
     Evaluation,
     Options,
@@ -24,16 +25,16 @@ from parity311.evaluation.off_policy.policies import action_chances
 from parity311.evaluation.off_policy.records import (
     AgencyLog,
     escalation_chances,
-    has_log_on_record,
+    has_recorded_log,
     last_known_day,
-    no_log_on_record,
+    no_recorded_log,
     read_agency_log,
 )
 from parity311.evaluation.off_policy.rosenbaum import bound_value, overturning_gamma
 from parity311.evaluation.off_policy.support import hold_to_support
+from parity311.mdp.contract import Domain
 from parity311.mdp.harness import Harness
 from parity311.records.store import Records, open_records
-from parity311.training.train_run import params_for
 
 GAMMAS = (1.0, 1.25, 1.5, 2.0, 3.0)
 """Odds ratios at which the bounds of a hidden reason are told."""
@@ -68,7 +69,7 @@ def prepare_backtest(
     *,
     date_from: date | None = None,
     date_to: date | None = None,
-    estimator: str = "exposure_rate",
+    estimator: str = ESTIMATOR,
     rules_from: Path | None = None,
 ) -> Backtest:
     """Read the log and ask the policies what they would have done.
@@ -108,12 +109,12 @@ def prepare_backtest(
             f"--rules-from {rules_from} was given with {source}, a folder of records, from which "
             "rules are made anyway; it goes with a log, --records LOG.parquet."
         )
-    if not has_log_on_record(chosen):
-        raise no_log_on_record(chosen)
+    if not has_recorded_log(chosen):
+        raise no_recorded_log(chosen)
     records = open_records(source)
     last = date_to or last_known_day(records)
     first = date_from or max(records.window[0], last - timedelta(days=DAYS))
-    params = _estimate(harness, records, first, estimator)
+    params = _estimate(chosen, records, first, estimator)
     agency = read_agency_log(harness, records, params, first, last, preference)
     found = [
         Candidate(
@@ -126,21 +127,15 @@ def prepare_backtest(
     return Backtest(harness, agency.logs, tuple(found), about, agency)
 
 
-def _estimate(harness: Harness, records: Records, date_to: date, estimator: str) -> Any:
+def _estimate(domain: Domain, records: Records, date_to: date, estimator: str) -> Any:
     """The process from what was known before the decisions."""
-    from parity311.reporting.calibration import calibrate
-
-    slug = harness.domain.slug
-    date_from = records.window[0]
-    if (date_to - date_from).days < 180:
+    n_days = (date_to - records.window[0]).days
+    if n_days < 180:
         raise InputError(
-            f"Decisions from {date_to} on leave {(date_to - date_from).days} days of records to "
-            "make rules from; at least 180 are needed, choose a later --from."
+            f"Decisions from {date_to} on leave {n_days} days of records to make rules from; at "
+            "least 180 are needed, choose a later --from."
         )
-    calibration = calibrate(
-        records, slug, date_from=date_from, date_to=date_to, estimator=estimator
-    )
-    return harness.domain.estimate(records, calibration, date_to)
+    return make_world(domain, records, date_to=date_to, estimators=(estimator,)).estimated
 
 
 def _policies(harness: Harness, params: Any, wanted: Sequence[str]) -> list[tuple[str, Any]]:

@@ -23,7 +23,7 @@ FEWEST_CELLS = 4.0
 
 
 @dataclass(frozen=True)
-class Cells:
+class Binning:
     """How an observation becomes a cell."""
 
     columns: tuple[int, ...]
@@ -61,7 +61,7 @@ def choose_cells(
     min_count: int,
     n_bins: int = N_BINS,
     max_cells: int = MAX_CELLS,
-) -> Cells:
+) -> Binning:
     """Choose features and bins for rows of observations (n, n_features).
 
     Parameters
@@ -73,7 +73,7 @@ def choose_cells(
     n_features = observation.shape[-1]
     limit = _most_cells(labels[0], n_actions, min_count, max_cells)
     chosen: list[int] = []
-    found = Cells((), ())
+    found = Binning((), ())
     left = [i for i in range(n_features) if len(np.unique(observation[:, i])) > 1]
     while left:
         trials = {i: _extend(found, i, observation, n_bins) for i in left}
@@ -97,16 +97,16 @@ def _most_cells(action: np.ndarray, n_actions: int, min_count: int, max_cells: i
     return min(max_cells, max(filled, FEWEST_CELLS))
 
 
-def _extend(cells: Cells, column: int, observation: np.ndarray, n_bins: int) -> Cells:
+def _extend(cells: Binning, column: int, observation: np.ndarray, n_bins: int) -> Binning:
     edge = bin_edges(observation[:, column], n_bins)
-    return Cells((*cells.columns, column), (*cells.edges, edge))
+    return Binning((*cells.columns, column), (*cells.edges, edge))
 
 
-def _n_occupied(cells: Cells, observation: np.ndarray) -> int:
+def _n_occupied(cells: Binning, observation: np.ndarray) -> int:
     return len(np.unique(cells.place(observation)))
 
 
-def _information(cells: Cells, observation: np.ndarray, labels: tuple[np.ndarray, ...]) -> float:
+def _information(cells: Binning, observation: np.ndarray, labels: tuple[np.ndarray, ...]) -> float:
     """Mutual information of the cell with the labels, in nats, less what chance alone gives."""
     cell = np.unique(cells.place(observation), return_inverse=True)[1]
     n, total = len(cell), 0.0

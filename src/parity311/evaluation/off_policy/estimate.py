@@ -24,7 +24,7 @@ from parity311.evaluation.off_policy import weights
 from parity311.evaluation.off_policy.cells import (
     MAX_CELLS,
     N_BINS,
-    Cells,
+    Binning,
     choose_cells,
     outcome_thirds,
 )
@@ -96,7 +96,7 @@ def weighted_doubly_robust(
 
 
 def direct(
-    logs: Logs, cells: Cells, target: np.ndarray, discount: float
+    logs: Logs, cells: Binning, target: np.ndarray, discount: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values (L, E, K) that episodes contribute, and the effective number of decisions (L,).
 
@@ -148,7 +148,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class ValueEstimate:
     """One estimator on every log; arrays (L, K)."""
 
     name: str
@@ -163,7 +163,7 @@ class Estimate:
 class Evaluation:
     """All estimators of one target policy on its logs."""
 
-    estimates: dict[str, Estimate]
+    estimates: dict[str, ValueEstimate]
     support: Support
     options: Options
     propensity: np.ndarray
@@ -184,7 +184,7 @@ class Evaluation:
         return ""
 
 
-def fine_cells(logs: Logs, target: np.ndarray) -> Cells:
+def fine_cells(logs: Logs, target: np.ndarray) -> Binning:
     """Cells of a table of outcomes: as many as a few decisions each can fill."""
     return cells_of(logs, target, TABLE_COUNT, TABLE_BINS, TABLE_CELLS)
 
@@ -195,7 +195,7 @@ def cells_of(
     min_count: int,
     n_bins: int = N_BINS,
     max_cells: int = MAX_CELLS,
-) -> Cells:
+) -> Binning:
     """Cells chosen on the first log, such that most actions are seen `min_count` times in each."""
     live = logs.is_live[0].ravel()
     n_features, n_actions = logs.observation.shape[-1], logs.n_actions
@@ -216,7 +216,7 @@ def cells_of(
 
 
 def evaluate_policy(
-    logs: Logs, target: np.ndarray, options: Options | None = None, cells: Cells | None = None
+    logs: Logs, target: np.ndarray, options: Options | None = None, cells: Binning | None = None
 ) -> Evaluation:
     """Estimate a target policy's value on every log.
 
@@ -241,7 +241,7 @@ def evaluate_policy(
     return _join(parts)
 
 
-def _evaluate_chunk(logs: Logs, target: np.ndarray, options: Options, cells: Cells) -> Evaluation:
+def _evaluate_chunk(logs: Logs, target: np.ndarray, options: Options, cells: Binning) -> Evaluation:
     propensity, scores = logs.propensity, None
     if options.propensities != "logged":
         estimated = estimate_propensities(logs, options.propensities, cells)
@@ -260,7 +260,7 @@ def _evaluate_chunk(logs: Logs, target: np.ndarray, options: Options, cells: Cel
         adjusted = values[name]
         if name in WEIGHTED:
             adjusted = account_for_estimation(adjusted, scores)
-        estimates[name] = Estimate(
+        estimates[name] = ValueEstimate(
             name,
             studentised(adjusted, seed=options.seed),
             sizes[name],
@@ -312,7 +312,7 @@ def _join(parts: list[Evaluation]) -> Evaluation:
         return np.concatenate([pick(part) for part in parts])
 
     estimates = {
-        name: Estimate(
+        name: ValueEstimate(
             name,
             Intervals(
                 *(

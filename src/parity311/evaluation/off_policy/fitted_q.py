@@ -26,7 +26,7 @@ MAX_LEVELS = 8
 MAX_LEVERAGE = 0.9
 
 
-class Fit(NamedTuple):
+class QFit(NamedTuple):
     """Coefficients of Q_t by step, and what their regressions were made of."""
 
     theta: list[np.ndarray]
@@ -71,7 +71,7 @@ def _rows(values: np.ndarray) -> np.ndarray:
     return values.reshape(len(values), -1, *values.shape[3:])
 
 
-class Regression(NamedTuple):
+class ActionRegression(NamedTuple):
     """A regression per action on the same rows, ready for many goals."""
 
     masked: list[np.ndarray]
@@ -87,14 +87,14 @@ class Regression(NamedTuple):
 
 def _prepare(
     basis: np.ndarray, action: np.ndarray, weight: np.ndarray, n_actions: int
-) -> Regression:
+) -> ActionRegression:
     """Regressions on rows (L, E, S, D) with weights (L, E, S)."""
     rows, taken, use = _rows(basis), _rows(action), _rows(weight)
     penalty = np.diag(np.r_[1e-6, np.full(basis.shape[-1] - 1, RIDGE)])
     flipped = rows.swapaxes(1, 2)
     masked = [flipped * ((taken == a) * use)[:, None] for a in range(n_actions)]
     grams = np.stack([mine @ rows + penalty for mine in masked], axis=1)
-    return Regression(masked, np.linalg.inv(grams))
+    return ActionRegression(masked, np.linalg.inv(grams))
 
 
 def action_values(basis: np.ndarray, theta: np.ndarray) -> np.ndarray:
@@ -111,14 +111,14 @@ def state_values(basis: np.ndarray, theta: np.ndarray, target: np.ndarray) -> np
 
 def fit_values(
     logs: Logs, basis: np.ndarray, target: np.ndarray, weight: np.ndarray, discount: float
-) -> Fit:
+) -> QFit:
     """Fit Q_t for every step; `weight` (L, E) leaves episodes out where it is 0."""
     n_steps = logs.shape[2]
     use = logs.is_live * weight[..., None]
     whole = _prepare(basis, logs.action, use, logs.n_actions)
     last = whole.fit(_rows(logs.outcome))
     if n_steps == 1:
-        return Fit([last], whole.inverse, whole.inverse)
+        return QFit([last], whole.inverse, whole.inverse)
     early = slice(None, -1)
     going = _prepare(basis[:, :, early], logs.action[:, :, early], use[:, :, early], logs.n_actions)
     after, chances = _rows(basis[:, :, 1:]), _rows(target[:, :, 1:])
@@ -128,7 +128,7 @@ def fit_values(
     for _ in range(n_steps - 1):
         goal = reward + discount * goes_on * state_values(after, theta[0], chances)
         theta.insert(0, going.fit(goal))
-    return Fit(theta, whole.inverse, going.inverse)
+    return QFit(theta, whole.inverse, going.inverse)
 
 
 def fitted_q(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from parity311.errors import unknown_name
-from parity311.evaluation.off_policy.cells import Cells, count_by_cell
+from parity311.evaluation.off_policy.cells import Binning, count_by_cell
 from parity311.evaluation.off_policy.fitted_q import make_basis
 from parity311.evaluation.off_policy.logs import Logs
 
@@ -42,7 +42,7 @@ class Estimated(NamedTuple):
 
 
 def estimate_propensities(
-    logs: Logs, method: str = "logistic", cells: Cells | None = None
+    logs: Logs, method: str = "logistic", cells: Binning | None = None
 ) -> Estimated:
     """Estimate the logging policy's chances, each episode by a model of the others."""
     if method == "logistic":
@@ -56,7 +56,7 @@ def _folds(logs: Logs) -> np.ndarray:
     return np.arange(logs.shape[1]) % N_FOLDS
 
 
-def _tabular(logs: Logs, cells: Cells) -> Estimated:
+def _tabular(logs: Logs, cells: Binning) -> Estimated:
     cell, fold = cells.place(logs.observation), _folds(logs)
     chances = np.zeros((*logs.action.shape, logs.n_actions))
     log = np.arange(len(cell)).reshape(-1, 1, 1)

@@ -22,12 +22,12 @@ from parity311.engines.stream.process import (
     QUEUE_SLOTS,
     SEVERITY_WEIGHTS,
     Queue,
-    State,
     StreamParams,
+    StreamState,
 )
 from parity311.errors import EstimationError, InputError
-from parity311.estimation.as_received import ReportsOnRecord, read_reports
-from parity311.estimation.stream_book import Office, read_book
+from parity311.estimation.as_received import RecordedReports, read_reports
+from parity311.estimation.stream_book import StreamOffice, read_book
 from parity311.evaluation.off_policy.logs import STRATIFIED_NAMES, Logs, outcomes_by_stratum
 from parity311.mdp.contract import Domain
 from parity311.mdp.harness import Harness
@@ -125,7 +125,7 @@ def read_agency_log(
     )
 
 
-def _covariates(reports: ReportsOnRecord, rows: np.ndarray) -> np.ndarray:
+def _covariates(reports: RecordedReports, rows: np.ndarray) -> np.ndarray:
     return np.column_stack(
         [
             reports.code[rows],
@@ -171,21 +171,23 @@ def see_cases(
     params: Any,
     date_from: date,
     date_to: date,
-    reports: ReportsOnRecord,
+    reports: RecordedReports,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ids and features (n, n_names) of cases, as the domain's policies would have seen them."""
     play = domain.play
     if play.complaints is not None:
         seen = play.complaints(records, params, date_from, date_to)
         return np.asarray(seen.complaint_id), np.asarray(seen.features, np.float64)
-    office = next((x for x in getattr(play.estimate, "args", ()) if isinstance(x, Office)), None)
+    office = next(
+        (x for x in getattr(play.estimate, "args", ()) if isinstance(x, StreamOffice)), None
+    )
     # Other processes may be estimated from an office's books, too, and have a state of their own.
     if office is None or play.params_type is not StreamParams:
-        raise no_log_on_record(domain)
+        raise no_recorded_log(domain)
     return _see_stream(domain, office, records, params, date_from, date_to, reports)
 
 
-def no_log_on_record(domain: Domain) -> InputError:
+def no_recorded_log(domain: Domain) -> InputError:
     """Error for a domain whose decisions are not whether to visit a complaint that came in."""
     return InputError(
         f"Records say whether somebody went to a complaint in time; what {domain.slug!r} decides "
@@ -194,19 +196,19 @@ def no_log_on_record(domain: Domain) -> InputError:
     )
 
 
-def has_log_on_record(domain: Domain) -> bool:
+def has_recorded_log(domain: Domain) -> bool:
     """Whether records hold the domain's decisions."""
     return domain.play.complaints is not None or domain.play.params_type is StreamParams
 
 
 def _see_stream(
     domain: Domain,
-    office: Office,
+    office: StreamOffice,
     records: Records,
     params: Any,
     date_from: date,
     date_to: date,
-    reports: ReportsOnRecord,
+    reports: RecordedReports,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Cases of a stream; the queue is the city's, scaled to the office's share of the city.
 
@@ -221,7 +223,7 @@ def _see_stream(
     n, n_places = len(book.kind), office.shape.n_places
     number = lambda x: jnp.asarray(x, jnp.int32)  # noqa: E731
     nothing = jnp.zeros((n, QUEUE_SLOTS))
-    state = State(
+    state = StreamState(
         kind=number(book.kind),
         stratum=number(book.stratum),
         season=number(book.season),

@@ -25,7 +25,7 @@ N_WAITS = 40
 """Waits that stand for the distribution of a code's."""
 
 
-def true_value_on_records(
+def true_recorded_value(
     city: Path, domain: str, log: AgencyLog, escalation: np.ndarray, preference: np.ndarray
 ) -> dict[str, np.ndarray | float]:
     """Value of a policy, per case, under the truth.

@@ -17,7 +17,7 @@ CHUNK = 8192
 """Episodes played by one program at a time."""
 
 
-class Office(NamedTuple):
+class LoggedProcess(NamedTuple):
     """A process to log decisions in."""
 
     harness: Harness
@@ -28,7 +28,13 @@ class Office(NamedTuple):
 
 
 def write_logs(
-    office: Office, behaviour: Any, *, n_logs: int, n_episodes: int, seed: int, gamma: float = 1.0
+    office: LoggedProcess,
+    behaviour: Any,
+    *,
+    n_logs: int,
+    n_episodes: int,
+    seed: int,
+    gamma: float = 1.0,
 ) -> Logs:
     """Play a behaviour (anything with `chances`) and keep what a log keeps.
 
@@ -66,7 +72,7 @@ def stratify_outcome(reward: np.ndarray, stratum: np.ndarray) -> np.ndarray:
 
 
 def true_values(
-    office: Office, target: Any, *, n_episodes: int, seed: int, discount: float = 1.0
+    office: LoggedProcess, target: Any, *, n_episodes: int, seed: int, discount: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Value of a policy by playing it, (K,), and its standard error."""
     logs = write_logs(office, target, n_logs=1, n_episodes=n_episodes, seed=seed)
@@ -76,7 +82,7 @@ def true_values(
 
 
 def _play_all(
-    office: Office, behaviour: Any, n: int, seed: int, gamma: float
+    office: LoggedProcess, behaviour: Any, n: int, seed: int, gamma: float
 ) -> tuple[np.ndarray, ...]:
     parts = []
     size = min(CHUNK, n)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parity311.evaluation.off_policy.cells import Cells, count_by_cell
+from parity311.evaluation.off_policy.cells import Binning, count_by_cell
 from parity311.evaluation.off_policy.logs import Logs
 from parity311.evaluation.off_policy.weights import excess_mass
 
@@ -69,7 +69,7 @@ class Support:
 
 
 def count_support(
-    logs: Logs, cells: Cells, target: np.ndarray, min_count: int
+    logs: Logs, cells: Binning, target: np.ndarray, min_count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Share of the target's actions with support (L,), and which are supported (L, E, T, A)."""
     cell = cells.place(logs.observation)
@@ -82,7 +82,7 @@ def count_support(
 
 
 def measure_support(
-    logs: Logs, cells: Cells, target: np.ndarray, ratios: np.ndarray, min_count: int = MIN_COUNT
+    logs: Logs, cells: Binning, target: np.ndarray, ratios: np.ndarray, min_count: int = MIN_COUNT
 ) -> Support:
     """Both checks of a target policy on its logs."""
     share, _ = count_support(logs, cells, target, min_count)
@@ -91,7 +91,7 @@ def measure_support(
 
 
 def hold_to_support(
-    logs: Logs, cells: Cells, target: np.ndarray, min_count: int = MIN_COUNT
+    logs: Logs, cells: Binning, target: np.ndarray, min_count: int = MIN_COUNT
 ) -> np.ndarray:
     """The target held to actions with support, (L, E, T, A): the support-constrained policy.
 

@@ -35,7 +35,7 @@ from parity311.evaluation.off_policy.intervals import Intervals
 from parity311.evaluation.off_policy.logs import Logs
 from parity311.evaluation.off_policy.policies import SoftLinear, action_chances, soften
 from parity311.evaluation.off_policy.rosenbaum import bound_value
-from parity311.evaluation.off_policy.simulate import Office, true_values, write_logs
+from parity311.evaluation.off_policy.simulate import LoggedProcess, true_values, write_logs
 from parity311.mdp.harness import Harness
 from parity311.records.store import open_records
 
@@ -43,7 +43,7 @@ SUPPORTED, WEAK, UNSUPPORTED, CONFOUNDED = "supported", "weak", "unsupported", "
 
 
 @dataclass(frozen=True)
-class Setting:
+class LogSetting:
     """One kind of log, and a policy to be valued on it."""
 
     name: str
@@ -67,30 +67,30 @@ class Setting:
 # fmt: off
 SETTINGS = (
     # One filing a decision; today's rule wrote the log, another is asked about.
-    Setting("boiler", SUPPORTED, "boiler", 1, 2000, "balanced", "score", 0.3),
-    Setting("boiler, propensities estimated", SUPPORTED, "boiler", 1, 2000, "balanced", "score",
+    LogSetting("boiler", SUPPORTED, "boiler", 1, 2000, "balanced", "score", 0.3),
+    LogSetting("boiler, propensities estimated", SUPPORTED, "boiler", 1, 2000, "balanced", "score",
             0.3, propensities="logistic"),
     # Five complaints in a row, each deciding what the next one finds.
-    Setting("snad", SUPPORTED, "snad", 5, 600, "score", "score", 0.3),
-    Setting("snad, propensities estimated", SUPPORTED, "snad", 2, 1500, "soft_linear", "score",
+    LogSetting("snad", SUPPORTED, "snad", 5, 600, "score", "score", 0.3),
+    LogSetting("snad, propensities estimated", SUPPORTED, "snad", 2, 1500, "soft_linear", "score",
             0.0, propensities="logistic"),
-    Setting("crane", SUPPORTED, "crane", 4, 600, "expert", "expert", 0.25),
-    Setting("drainage", SUPPORTED, "drainage", 5, 600, "score", "score", 0.3),
-    Setting("complaint_triage", SUPPORTED, "complaint_triage", 5, 600, "score", "score", 0.3),
+    LogSetting("crane", SUPPORTED, "crane", 4, 600, "expert", "expert", 0.25),
+    LogSetting("drainage", SUPPORTED, "drainage", 5, 600, "score", "score", 0.3),
+    LogSetting("complaint_triage", SUPPORTED, "complaint_triage", 5, 600, "score", "score", 0.3),
     # A queue: decisions about the whole office.
-    Setting("ert", SUPPORTED, "ert", 6, 600, "balanced", "balanced", 0.25),
+    LogSetting("ert", SUPPORTED, "ert", 6, 600, "balanced", "balanced", 0.25),
     # Another policy over many steps: few episodes agree with it to the end.
-    Setting("snad, far from the log", WEAK, "snad", 3, 600, "emerg", "score", 0.5),
-    Setting("snad, long episodes", WEAK, "snad", 12, 600, "score", "score", 0.3),
+    LogSetting("snad, far from the log", WEAK, "snad", 3, 600, "emerg", "score", 0.5),
+    LogSetting("snad, long episodes", WEAK, "snad", 12, 600, "score", "score", 0.3),
     # The log never prioritises; the policy does.
-    Setting("snad, never prioritised", UNSUPPORTED, "snad", 3, 600, "never", "score", 0.6,
+    LogSetting("snad, never prioritised", UNSUPPORTED, "snad", 3, 600, "never", "score", 0.6,
             explored=(0, 1)),
-    Setting("crane, never stopped", UNSUPPORTED, "crane", 3, 600, "never", "expert", 0.6,
+    LogSetting("crane, never stopped", UNSUPPORTED, "crane", 3, 600, "never", "expert", 0.6,
             explored=(0, 1, 2)),
-    Setting("boiler, hardly ever inspected", UNSUPPORTED, "boiler", 1, 2000, "never", "score",
+    LogSetting("boiler, hardly ever inspected", UNSUPPORTED, "boiler", 1, 2000, "never", "score",
             0.005),
     # Inspectors act on something that is not on record.
-    Setting("boiler, a hidden reason", CONFOUNDED, "boiler", 1, 1000, "balanced", "score", 0.6,
+    LogSetting("boiler, a hidden reason", CONFOUNDED, "boiler", 1, 1000, "balanced", "score", 0.6,
             propensities="logistic", gamma=2.0),
 )
 # fmt: on
@@ -100,20 +100,20 @@ SETTINGS = (
 class Prepared:
     """A setting with its process and policies."""
 
-    setting: Setting
-    office: Office
+    setting: LogSetting
+    office: LoggedProcess
     behaviour: Any
     """has `chances`"""
     target: Any
 
 
-def prepare(setting: Setting, params_of: Callable[[Any], Any] | None = None) -> Prepared:
+def prepare(setting: LogSetting, params_of: Callable[[Any], Any] | None = None) -> Prepared:
     """Make a setting's process (the domain's example if `params_of` is not given) and policies."""
     domain = get_domain(setting.domain)
     params = domain.play.example() if params_of is None else params_of(domain)
     harness = Harness(domain, max_steps=setting.n_steps)
     equity = harness.equity_params(params, is_visible=0.0)
-    office = Office(harness, params, equity, np.asarray(domain.preference))
+    office = LoggedProcess(harness, params, equity, np.asarray(domain.preference))
     target = domain.heuristics[setting.target](params, harness)
     if setting.behaviour == "soft_linear":
         behaviour: Any = _soft_linear(harness)
@@ -123,7 +123,7 @@ def prepare(setting: Setting, params_of: Callable[[Any], Any] | None = None) -> 
     return Prepared(setting, office, behaviour, target)
 
 
-def _explored(setting: Setting, harness: Harness) -> np.ndarray | None:
+def _explored(setting: LogSetting, harness: Harness) -> np.ndarray | None:
     if setting.explored is None:
         return None
     chances = np.isin(np.arange(harness.n_actions), setting.explored).astype(np.float64)
@@ -150,7 +150,7 @@ N_BOUNDED = 60
 
 
 def validate(
-    settings: Sequence[Setting] = SETTINGS,
+    settings: Sequence[LogSetting] = SETTINGS,
     *,
     n_logs: int = N_LOGS,
     n_truth: int = N_TRUTH,
@@ -182,7 +182,7 @@ def validate(
 
 
 def validate_setting(
-    setting: Setting,
+    setting: LogSetting,
     *,
     n_logs: int,
     n_truth: int,
@@ -342,7 +342,7 @@ def _score_bounds(
     }
 
 
-def choose_settings(names: Sequence[str]) -> tuple[Setting, ...]:
+def choose_settings(names: Sequence[str]) -> tuple[LogSetting, ...]:
     """Settings whose name begins with one of these; all if none is given."""
     if not names:
         return SETTINGS

@@ -26,7 +26,7 @@ RESPONSE_RANGE = (0.3, 4.0)
 
 
 @dataclass(frozen=True)
-class Entry:
+class PlayedPolicy:
     """A policy with the process it plays in and the equity term of who runs it."""
 
     contender: Contender
@@ -44,7 +44,7 @@ class Span:
     n_rounds: int = N_ROUNDS
     """rounds in which prices settle"""
 
-    def play(self, harness: Harness, entries: Sequence[Entry], key: jax.Array) -> Episodes:
+    def play(self, harness: Harness, entries: Sequence[PlayedPolicy], key: jax.Array) -> Episodes:
         """Play all entries through the same random numbers."""
         is_core = jax.default_backend() == "cpu"
         return evaluate_each(
@@ -86,7 +86,7 @@ def counted_coverage(episodes: Episodes) -> np.ndarray:
 
 def settle_band(
     harness: Harness,
-    entries: Sequence[Entry],
+    entries: Sequence[PlayedPolicy],
     gaps: Sequence[float],
     span: Span,
     key: jax.Array,

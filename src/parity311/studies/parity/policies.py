@@ -24,7 +24,7 @@ from parity311.evaluation.rollout import Contender
 from parity311.mdp import contract
 from parity311.mdp.contract import EQUITY, Domain
 from parity311.mdp.harness import Harness
-from parity311.studies.parity.band_prices import Entry, Span, settle_band
+from parity311.studies.parity.band_prices import PlayedPolicy, Span, settle_band
 from parity311.studies.parity.long_run import (
     Years,
     divide,
@@ -36,14 +36,14 @@ from parity311.studies.parity.long_run import (
     resample_years,
     years_of,
 )
-from parity311.studies.parity.world import ESTIMATORS, OURS, World
+from parity311.studies.parity.world import ESTIMATORS, OURS, ParityWorld
 from parity311.training import agent_for, with_equity
 from parity311.training.loop import train_agents
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Mixture:
+class MixedRule:
     """A rule that now and then takes another action instead."""
 
     rule: Any
@@ -58,13 +58,13 @@ class Mixture:
         return jnp.where(jax.random.uniform(key_turn) < self.share, self.action, own)
 
 
-def mix_canvass(rule: contract.Policy, n_actions: int, share: float) -> Mixture:
+def mix_canvass(rule: contract.Policy, n_actions: int, share: float) -> MixedRule:
     """The rule with a canvass, the last of the actions, in this share of the steps."""
-    return Mixture(rule, jnp.int32(n_actions - 1), jnp.float32(share))
+    return MixedRule(rule, jnp.int32(n_actions - 1), jnp.float32(share))
 
 
 def study_canvass(
-    world: World,
+    world: ParityWorld,
     shares: Sequence[float],
     capacities: Sequence[float],
     spans: tuple[Span, Span],
@@ -198,19 +198,19 @@ def spans_of(
     return Span(horizon * per_year, quarter, n_years), Span(quarter, quarter, n_settling)
 
 
-def scaled(world: World, params: Any, factor: float) -> Any:
+def scaled(world: ParityWorld, params: Any, factor: float) -> Any:
     """Params with so many times the inspectors."""
     scale = world.domain.play.scale_capacity
     return params if factor == 1.0 or scale is None else scale(params, factor)
 
 
-def make_rule(world: World, harness: Harness, name: str, estimator: str = OURS) -> Contender:
+def make_rule(world: ParityWorld, harness: Harness, name: str, estimator: str = OURS) -> Contender:
     """A rule of the domain, made from the estimated process."""
     policy = world.domain.heuristics[name](world.estimated[estimator], harness)
     return Contender(name, policy)
 
 
-def entry_in_estimate(world: World, harness: Harness, policy: Policy) -> Entry:
+def entry_in_estimate(world: ParityWorld, harness: Harness, policy: Policy) -> PlayedPolicy:
     """The policy in the process as its estimator sees it."""
     params = scaled(world, world.estimated[policy.estimator], policy.capacity)
     per_day = float(world.domain.play.steps_per_day(params))
@@ -221,10 +221,12 @@ def entry_in_estimate(world: World, harness: Harness, policy: Policy) -> Entry:
         usual_reports=world.usual_reports,
         news_weight=1.0 / (NEWS_DAYS * per_day) if policy.follows else 0.0,
     )
-    return Entry(policy.contender, params, equity)
+    return PlayedPolicy(policy.contender, params, equity)
 
 
-def hear_usual_reports(world: World, harness: Harness, span: Span, key: jax.Array) -> World:
+def hear_usual_reports(
+    world: ParityWorld, harness: Harness, span: Span, key: jax.Array
+) -> ParityWorld:
     """The world with the complaints (6,) that a step brings in its estimated process."""
     plain = Policy(PLAIN_RULE, make_rule(world, harness, PLAIN_RULE))
     played = span.play(harness, [entry_in_estimate(world, harness, plain)], key)
@@ -232,13 +234,13 @@ def hear_usual_reports(world: World, harness: Harness, span: Span, key: jax.Arra
     return replace(world, usual_reports=total / (span.n_plays * span.n_steps))
 
 
-def entry_in_truth(world: World, harness: Harness, policy: Policy) -> Entry:
+def entry_in_truth(world: ParityWorld, harness: Harness, policy: Policy) -> PlayedPolicy:
     """The policy in the true process, run by an agency with its own denominators."""
     seen = entry_in_estimate(world, harness, policy)
     return replace(seen, params=scaled(world, world.true, policy.capacity))
 
 
-def train_family(world: World, harness: Harness, n_steps: int, n_seeds: int) -> list[Policy]:
+def train_family(world: ParityWorld, harness: Harness, n_steps: int, n_seeds: int) -> list[Policy]:
     """Agents without and with pay for coverage, learned in the estimated process."""
     if n_steps == 0:
         return []
@@ -263,7 +265,7 @@ def train_family(world: World, harness: Harness, n_steps: int, n_seeds: int) -> 
 
 
 def settle_policies(
-    world: World,
+    world: ParityWorld,
     harness: Harness,
     agents: Sequence[Policy],
     factors: Sequence[float],
@@ -361,7 +363,7 @@ def promise_from_afar(following: Sequence[Policy]) -> list[Policy]:
 
 
 def validate(
-    world: World, harness: Harness, policies: Sequence[Policy], span: Span, key: jax.Array
+    world: ParityWorld, harness: Harness, policies: Sequence[Policy], span: Span, key: jax.Array
 ) -> list[Policy]:
     """What each policy's estimated process promises, on years it did not settle on.
 

@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from parity311.studies.parity.band_prices import Span
     from parity311.studies.parity.long_run import Years
     from parity311.studies.parity.policies import Policy
-    from parity311.studies.parity.world import World
+    from parity311.studies.parity.world import ParityWorld
 import jax.numpy as jnp
 import numpy as np
 
 from parity311.mdp.contract import N_KNOWN_STRATA
-from parity311.studies.parity.band_prices import Entry, with_prices
+from parity311.studies.parity.band_prices import PlayedPolicy, with_prices
 from parity311.studies.parity.long_run import (
     Years,
     gap_of,
@@ -61,8 +61,8 @@ SPREAD = 0.1
 
 
 def candidates_around(
-    entry: Entry, settled: Sequence[np.ndarray], n_around: int = N_AROUND, seed: int = 0
-) -> list[Entry]:
+    entry: PlayedPolicy, settled: Sequence[np.ndarray], n_around: int = N_AROUND, seed: int = 0
+) -> list[PlayedPolicy]:
     """Entries at the settled prices (6,) each, around them, and online.
 
     Online from the first of them and from none; where others are sought around, also from none
@@ -188,7 +188,7 @@ class StudyConfig:
     seed: int = 0
 
 
-def study_world(world: World, config: StudyConfig) -> dict[str, Any]:
+def study_world(world: ParityWorld, config: StudyConfig) -> dict[str, Any]:
     """Choose on validation, score under the truth, and set everything beside the floor."""
     import jax
 
@@ -235,7 +235,7 @@ def study_world(world: World, config: StudyConfig) -> dict[str, Any]:
     return result
 
 
-def compare_needs(world: World) -> dict[str, list[float]]:
+def compare_needs(world: ParityWorld) -> dict[str, list[float]]:
     """Each stratum's estimated need over the true one of the test years, mean 1, by estimator."""
     import numpy as np
 
@@ -249,7 +249,7 @@ def compare_needs(world: World) -> dict[str, list[float]]:
 
 
 def _without_equity(
-    world: World, harness: Harness, agents: Sequence[Policy], factors: Sequence[float]
+    world: ParityWorld, harness: Harness, agents: Sequence[Policy], factors: Sequence[float]
 ) -> list[Policy]:
     """What parity is compared with: today's rule, the score and index alone, the unpaid agents."""
     from parity311.studies.parity.policies import PLAIN_AGENT, PLAIN_RULE, Policy, make_rule
@@ -262,7 +262,7 @@ def _without_equity(
 
 
 def _score(
-    world: World,
+    world: ParityWorld,
     harness: Harness,
     scored: Sequence[Policy],
     years: Span,
@@ -273,14 +273,14 @@ def _score(
     """Play all policies and the floor's candidates through the same years, under the truth."""
     import numpy as np
 
-    from parity311.studies.parity.band_prices import Entry, settle_band
+    from parity311.studies.parity.band_prices import PlayedPolicy, settle_band
     from parity311.studies.parity.long_run import resample_years, years_of
     from parity311.studies.parity.policies import DUAL, entry_in_truth, make_rule, scaled
 
     capacities = (1.0, *factors)
     known = [scaled(world, world.true, factor) for factor in capacities]
     rule = make_rule(world, harness, DUAL)
-    bases = [Entry(rule, params, harness.equity_params(params)) for params in known]
+    bases = [PlayedPolicy(rule, params, harness.equity_params(params)) for params in known]
     asked = [base for base in bases for _ in GAPS]
     found = settle_band(harness, asked, GAPS * len(bases), rounds, keys[0])
     groups = []
@@ -379,8 +379,6 @@ def parse_factors(text: str) -> tuple[float, ...]:
 
 def main(arguments: Sequence[str]) -> int:
     """Study the prepared worlds one after the other; keep each at once, skip what is kept."""
-    from parity311.training.bare import allow_absent
-
     parser = argparse.ArgumentParser(prog="python -m parity311.studies.parity.study")
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, required=True, help="JSON file, one record a line")
@@ -391,7 +389,6 @@ def main(arguments: Sequence[str]) -> int:
     chosen = vars(parser.parse_args(arguments))
     folders, out = chosen.pop("folders"), chosen.pop("out")
     config = StudyConfig(**{name: value for name, value in chosen.items() if value is not None})
-    allow_absent()
     from parity311.studies.parity.world import read_world
 
     lines = out.read_text().splitlines() if out.exists() else []

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 
 from parity311.errors import InputError
+from parity311.estimation.params_file import read_params, write_params
+from parity311.estimation.world import ESTIMATORS, make_world
 from parity311.mdp.contract import N_KNOWN_STRATA, Domain
 from parity311.storage.folders import Kind, describe_folder, writing_folder
-from parity311.training.bare import read_params, write_params
 
-ESTIMATORS = ("exposure_rate", "as_published", "raw")
-"""How incidents are counted: corrected for reporting, by the published formula, by complaints."""
 OURS = ESTIMATORS[0]
 DOMAINS = ("heat", "housing", "elevator")
 """Domains with visits to places nobody called from, in which parity has a way up."""
@@ -30,8 +29,8 @@ TRUE = "true"
 
 
 @dataclass(frozen=True)
-class World:
-    """One domain in one city."""
+class ParityWorld:
+    """One domain in one city, with and without its canvass, estimated in several ways."""
 
     domain: Domain
     """without its canvass; `canvassing` has it"""
@@ -86,23 +85,16 @@ def prepare_world(slug: str, city: Path, out: Path) -> Path:
 
 
 def _write_world(slug: str, city: Path, out: Path) -> None:
-    from datetime import date
-
     from parity311.records.store import open_records
-    from parity311.reporting.calibration import calibrate
 
     domain, _ = split_canvass(slug)
-    records = open_records(city)
-    date_from, date_to = records.window
-    test_from = date(date_to.year - 1, date_to.month, date_to.day)
-    ratios = np.ones((1, N_KNOWN_STRATA))
+    world = make_world(domain, open_records(city), estimators=ESTIMATORS)
     for name in ESTIMATORS:
-        found = calibrate(records, slug, date_from=date_from, date_to=test_from, estimator=name)
-        write_params(out / f"{name}.safetensors", domain.estimate(records, found, test_from))
-        if name == OURS:
-            ratios = found.draws[:, :N_KNOWN_STRATA] / found.denominators[:N_KNOWN_STRATA]
-    write_params(out / f"{TRUE}.safetensors", domain.truth(city, test_from))
-    manifest = records.manifest
+        write_params(out / f"{name}.safetensors", world.estimate(name))
+    write_params(out / f"{TRUE}.safetensors", world.true)
+    ours = world.correction.calibrations[OURS]
+    ratios = ours.draws[:, :N_KNOWN_STRATA] / ours.denominators[:N_KNOWN_STRATA]
+    manifest = world.records.manifest
     about = {
         "domain": slug,
         "domain_version": domain.version,
@@ -110,13 +102,13 @@ def _write_world(slug: str, city: Path, out: Path) -> None:
         "participation": manifest["participation"],
         "capacity": manifest["capacity"],
         "fingerprint": manifest["fingerprint"],
-        "test_from": str(test_from),
+        "test_from": str(world.test_from),
         "denominator_draws": np.round(ratios, 5).tolist(),
     }
     (out / WORLD).write_text(json.dumps(about) + "\n")
 
 
-def read_world(folder: Path) -> World:
+def read_world(folder: Path) -> ParityWorld:
     """Read a prepared world; arrays only."""
     try:
         about = json.loads((folder / WORLD).read_text())
@@ -133,7 +125,7 @@ def read_world(folder: Path) -> World:
         )
     like = domain.play.example()
     read = lambda name: read_params(folder / f"{name}.safetensors", like)  # noqa: E731
-    return World(
+    return ParityWorld(
         domain=domain,
         canvassing=canvassing,
         name=about["city"],

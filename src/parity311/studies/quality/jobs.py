@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 
 from parity311.domains import all_domains, get_domain
 from parity311.errors import InputError, Parity311Error
+from parity311.estimation.params_file import read_params, write_params
+from parity311.estimation.world import make_world
 from parity311.storage.aside import write_text_aside
-from parity311.studies.quality.settings import SETTINGS, VARIANTS, Recipe, Setting
-from parity311.training.bare import read_params, write_params
+from parity311.studies.quality.settings import SETTINGS, VARIANTS, QualitySetting, Recipe
 
 Tell = Callable[[str], None]
 Recipes = Mapping[str, Sequence[Recipe]]
@@ -39,7 +40,7 @@ SHIFTED_YEARS = (date(2018, 1, 1), date(2020, 1, 1), date(2021, 1, 1))
 """Of the shifted regime: from when records are kept, from when they are tested, and to when."""
 
 
-class Part(NamedTuple):
+class QualityJob(NamedTuple):
     """One piece of work."""
 
     setting: str
@@ -69,8 +70,6 @@ def prepare_city(
 
     What is there already stays as it is.
     """
-    from parity311.reporting.calibration import calibrate
-
     chosen = [SETTINGS[name] for name in settings or SETTINGS]
     for regime in sorted({one.regime for one in chosen}):
         slugs = sorted({one.domain for one in chosen if one.regime == regime})
@@ -82,14 +81,12 @@ def prepare_city(
         if not missing:
             continue
         records = _open_city(cities, city_seed, regime, slugs)
-        date_from, date_to = records.window
-        last = date(date_to.year - 1, date_to.month, date_to.day)
-        test_from = SHIFTED_YEARS[1] if regime else last
+        date_to = SHIFTED_YEARS[1] if regime else None
         for slug in missing:
             place = partial(params_path, folder, slug, regime, city_seed)
             try:
-                calibration = calibrate(records, slug, date_from=date_from, date_to=test_from)
-                estimated = get_domain(slug).estimate(records, calibration, test_from)
+                world = make_world(get_domain(slug), records, date_to=date_to)
+                estimated = world.estimated
             except (Parity311Error, ValueError) as error:
                 # One domain that cannot be estimated in one city must not cost the others.
                 note = place("failed").with_suffix(".txt")
@@ -98,30 +95,26 @@ def prepare_city(
                 tell(f"city {city_seed}: {slug} cannot be estimated: {error}")
                 continue
             write_params(place("estimated"), estimated)
-            write_params(place("true"), get_domain(slug).truth(records.folder, test_from))
+            write_params(place("true"), world.true)
             tell(f"city {city_seed}{regime and ', ' + regime}: {slug}")
 
 
 def _open_city(cities: Path, city_seed: int, regime: str, slugs: Sequence[str]) -> Any:
     """The city of this seed, built first where it is not there."""
-    from parity311.city.build import build_city
     from parity311.city.ensure import open_or_build
 
     name = f"small-{city_seed}-{PARTICIPATION}-{CAPACITY}" + (f"-{regime}" if regime else "")
     processes = [one.process for slug, one in all_domains().items() if not regime or slug in slugs]
-    build = partial(
-        build_city,
-        tuple(processes),
+    return open_or_build(
+        cities / name,
+        processes,
         preset="small",
         seed=city_seed,
         participation=PARTICIPATION,
         capacity=CAPACITY,
         date_from=SHIFTED_YEARS[0] if regime else None,
         date_to=SHIFTED_YEARS[2] if regime else None,
-        out=cities / name,
-        overwrite=True,
     )
-    return open_or_build(cities / name, build)
 
 
 def params_path(folder: Path, slug: str, regime: str, city_seed: int, kind: str) -> Path:
@@ -142,7 +135,7 @@ def prepared_seeds(folder: Path) -> list[int]:
 
 def missing_parts(
     folder: Path, settings: Sequence[str], recipes: Recipes | None = None
-) -> list[Part]:
+) -> list[QualityJob]:
     """Parts that were not measured yet; `recipes` take the place of a setting's own."""
     found = []
     seeds = prepared_seeds(folder)
@@ -152,13 +145,13 @@ def missing_parts(
             if setting.n_cities and city_seed not in seeds[: setting.n_cities]:
                 continue
             own = setting.recipes if recipes is None else recipes.get(setting.name, ())
-            found.append(Part(setting.name, city_seed))
-            found += [Part(setting.name, city_seed, recipe) for recipe in own]
+            found.append(QualityJob(setting.name, city_seed))
+            found += [QualityJob(setting.name, city_seed, recipe) for recipe in own]
             if setting.searches_in_truth:
                 others = [recipe for recipe in own if not recipe.is_published]
-                found += [Part(setting.name, city_seed, recipe, True) for recipe in others]
+                found += [QualityJob(setting.name, city_seed, recipe, True) for recipe in others]
     found += [
-        Part(name, city_seed, None, True)
+        QualityJob(name, city_seed, None, True)
         for city_seed in seeds
         for name in settings
         if SETTINGS[name].swaps_params
@@ -170,7 +163,7 @@ def missing_parts(
     ]
 
 
-def _is_prepared(folder: Path, setting: Setting, part: Part) -> bool:
+def _is_prepared(folder: Path, setting: QualitySetting, part: QualityJob) -> bool:
     path = params_path(folder, setting.domain, setting.regime, part.city_seed, "true")
     return path.exists()
 
@@ -193,7 +186,7 @@ def _tuple(value: Any) -> Any:
 
 def run_parts(
     folder: Path,
-    parts: Sequence[Part],
+    parts: Sequence[QualityJob],
     n_agents: int,
     *,
     n_workers: int = 1,
@@ -228,7 +221,7 @@ def run_parts(
     return left
 
 
-def run_part(folder: str, part: Part, n_agents: int) -> str:
+def run_part(folder: str, part: QualityJob, n_agents: int) -> str:
     """Measure one part and write it; a line that says so."""
     from parity311.studies.quality.measure import measure_recipe, measure_rules, measure_swaps
 
@@ -254,7 +247,7 @@ def run_part(folder: str, part: Part, n_agents: int) -> str:
     return f"{part.setting}, city {part.city_seed}, {part.name}: {seconds:.0f} s"
 
 
-def open_ground(folder: Path, setting: Setting, city_seed: int) -> Any:
+def open_ground(folder: Path, setting: QualitySetting, city_seed: int) -> Any:
     """A setting in one prepared city."""
     from parity311.mdp.harness import Harness
     from parity311.studies.quality.measure import Ground

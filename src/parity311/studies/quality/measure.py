@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from parity311.engines.heuristics import Cases, Threshold
+from parity311.engines.heuristics import CaseTable, Threshold
 from parity311.estimation.kind_chances import WRITTEN_SHARE
 from parity311.evaluation.ceiling import learnable_share
 from parity311.evaluation.compare import (
@@ -35,8 +35,8 @@ from parity311.studies.quality.settings import (
     N_SNAPSHOTS,
     SWAPS,
     WRITTEN_SHARES,
+    QualitySetting,
     Recipe,
-    Setting,
 )
 from parity311.training import train
 from parity311.training.loop import Trained
@@ -49,7 +49,7 @@ BELIEVED = "optimum_of_estimated"
 class Ground(NamedTuple):
     """Where a setting is learned and scored, in one city."""
 
-    setting: Setting
+    setting: QualitySetting
     harness: Harness
     estimated: Any
     true: Any
@@ -65,7 +65,7 @@ class Ground(NamedTuple):
         number = ("score", "validate", "select", "search").index(purpose)
         return jax.random.split(jax.random.fold_in(jax.random.key(self.city_seed), number), n)
 
-    def flow(self, is_true: bool) -> Cases | None:
+    def flow(self, is_true: bool) -> CaseTable | None:
         """Cases that capacity binds on, where steps are independent."""
         return later_flow(self.harness, self.estimated, self.true if is_true else self.estimated)
 

@@ -31,7 +31,7 @@ from parity311.studies.quality.jobs import (
     run_parts,
 )
 from parity311.studies.quality.measure import BELIEVED, CEILING
-from parity311.studies.quality.settings import BARS, SETTINGS, Setting
+from parity311.studies.quality.settings import BARS, SETTINGS, QualitySetting
 from parity311.training.intervals import mean_interval
 
 
@@ -120,7 +120,7 @@ FEWEST_CITIES = 3
 """Cities below which there is no interval, and no verdict."""
 
 
-class City(NamedTuple):
+class CityScores(NamedTuple):
     """What was measured of one setting in one city; rewards are (policies, episodes)."""
 
     seed: int
@@ -152,7 +152,7 @@ class City(NamedTuple):
         return max(names or self.validation, key=lambda name: self.validation[name])
 
 
-def read_city(folder: Path, setting: Setting, city_seed: int) -> City | None:
+def read_city(folder: Path, setting: QualitySetting, city_seed: int) -> CityScores | None:
     """Parts of one city; None where one is missing."""
     found = {}
     for path in sorted((folder / "parts").glob(f"{setting.name}-{city_seed}-*.json")):
@@ -180,7 +180,7 @@ def read_city(folder: Path, setting: Setting, city_seed: int) -> City | None:
     swaps = found.get(SWAPPED, {"policies": []})["policies"]
     swapped = {one["policy"]: np.array(one["rewards"]) for one in swaps}
     published = frozenset(recipe.name for recipe in setting.recipes if recipe.is_published)
-    return City(
+    return CityScores(
         city_seed,
         rules,
         agents,
@@ -208,7 +208,7 @@ def _best_known(found: dict[str, Any]) -> tuple[str, np.ndarray]:
     return name, np.array(rewards)
 
 
-def rewards_of(cities: Sequence[City], of: Callable[[City], np.ndarray]) -> np.ndarray:
+def rewards_of(cities: Sequence[CityScores], of: Callable[[CityScores], np.ndarray]) -> np.ndarray:
     """Mean reward (cities,) over whatever agents and episodes `of(city)` gives."""
     return np.array([of(city).mean() for city in cities])
 
@@ -232,7 +232,9 @@ def figure(
     return {"value": whole, "lower": lower, "upper": upper}
 
 
-def report_setting(folder: Path, setting: Setting, seeds: Sequence[int]) -> dict[str, Any] | None:
+def report_setting(
+    folder: Path, setting: QualitySetting, seeds: Sequence[int]
+) -> dict[str, Any] | None:
     """Everything that is said of one setting; None where no city is whole."""
     found = [read_city(folder, setting, seed) for seed in seeds]
     cities = [city for city in found if city is not None]
@@ -258,7 +260,7 @@ def report_setting(folder: Path, setting: Setting, seeds: Sequence[int]) -> dict
     return record | {"verdict": judge(setting, record)}
 
 
-def judge(setting: Setting, record: dict[str, Any]) -> str:
+def judge(setting: QualitySetting, record: dict[str, Any]) -> str:
     """The bar's verdict; none on a handful of cities."""
     if len(record["cities"]) < FEWEST_CITIES:
         return "too few cities"
@@ -266,7 +268,7 @@ def judge(setting: Setting, record: dict[str, Any]) -> str:
 
 
 def read_lifetimes(
-    folder: Path, setting: Setting, seeds: Sequence[int]
+    folder: Path, setting: QualitySetting, seeds: Sequence[int]
 ) -> dict[int, dict[str, float]]:
     """Mean days until an incident ends by itself, estimated and true, by city.
 
@@ -285,7 +287,7 @@ def read_lifetimes(
     return found
 
 
-def _figures(cities: Sequence[City]) -> dict[str, Any]:
+def _figures(cities: Sequence[CityScores]) -> dict[str, Any]:
     """Every figure of a setting, over all its cities."""
     today = rewards_of(cities, lambda city: city.rules[TODAY])
     best = rewards_of(cities, lambda city: city.agents[city.best])
@@ -343,7 +345,7 @@ def _figures(cities: Sequence[City]) -> dict[str, Any]:
     }
 
 
-def _share(city: City) -> float:
+def _share(city: CityScores) -> float:
     today = city.rules[TODAY].mean()
     return float((city.agents[city.best].mean() - today) / (city.ceiling.mean() - today))
 

@@ -58,7 +58,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Setting:
+class QualitySetting:
     """A domain with what a policy sees and may do, and the bar it is held against."""
 
     name: str
@@ -228,7 +228,7 @@ _YEAR: dict[str, Any] = {"n_scored": 64, "n_validating": 16}
 """Where an episode is a year of four decisions a day."""
 
 
-def _elevators() -> Iterator[Setting]:
+def _elevators() -> Iterator[QualitySetting]:
     """Both action sets; what is lost on the way is one sixth, with none and a third beside it."""
     changes = {"": "", "_0": "changeover_0", "_1_3": "changeover_1_3"}
     for stem, action_set, recipes in (
@@ -236,7 +236,7 @@ def _elevators() -> Iterator[Setting]:
         ("_extended", "extended", (_dqn(14_000), _reinforce(33_600, learning_rate=1e-3))),
     ):
         for end, variant in changes.items():
-            yield Setting(
+            yield QualitySetting(
                 f"elevator{stem}{end}",
                 "elevator",
                 f"gain{stem}",
@@ -248,10 +248,10 @@ def _elevators() -> Iterator[Setting]:
             )
 
 
-SETTINGS: dict[str, Setting] = {
+SETTINGS: dict[str, QualitySetting] = {
     one.name: one
     for one in (
-        Setting(
+        QualitySetting(
             "snad",
             "snad",
             "share",
@@ -259,27 +259,31 @@ SETTINGS: dict[str, Setting] = {
             swaps_params=True,
         ),
         # Few filings were looked into: a small network overfits their outcomes less.
-        Setting("boiler", "boiler", "share", (_dqn(8_000), _SMALL, PLAN), left_out=("always",)),
-        Setting(
+        QualitySetting(
+            "boiler", "boiler", "share", (_dqn(8_000), _SMALL, PLAN), left_out=("always",)
+        ),
+        QualitySetting(
             "electrical_revisit",
             "electrical_revisit",
             "share",
             (_dqn(8_000), _steady(20_000), _reinforce(60_000, learning_rate=1e-3)),
             searches_in_truth=True,
         ),
-        Setting("drainage", "drainage", "share", _PLANNED, swaps_params=True),
-        Setting("crane", "crane", "share", _PLANNED, swaps_params=True),
-        Setting("ert", "ert", "share", (_dqn(8_000), _steady(15_000)), searches_in_truth=True),
+        QualitySetting("drainage", "drainage", "share", _PLANNED, swaps_params=True),
+        QualitySetting("crane", "crane", "share", _PLANNED, swaps_params=True),
+        QualitySetting(
+            "ert", "ert", "share", (_dqn(8_000), _steady(15_000)), searches_in_truth=True
+        ),
         *_elevators(),
-        Setting(
+        QualitySetting(
             "complaint_triage_2020",
             "complaint_triage",
             "not_worse_than_today",
             _PLANNED,
             regime="2020",
         ),
-        Setting("heat", "heat", "best_rule", (_dqn(8_000), _steady(12_000, 16)), **_YEAR),
-        Setting(
+        QualitySetting("heat", "heat", "best_rule", (_dqn(8_000), _steady(12_000, 16)), **_YEAR),
+        QualitySetting(
             "heat_alike",
             "heat",
             "equals_random",
@@ -288,7 +292,7 @@ SETTINGS: dict[str, Setting] = {
             n_cities=2,
             **_YEAR,
         ),
-        Setting(
+        QualitySetting(
             "heat_different",
             "heat",
             "beats_random",
@@ -297,9 +301,9 @@ SETTINGS: dict[str, Setting] = {
             n_cities=2,
             **_YEAR,
         ),
-        Setting("housing", "housing", "best_rule", (_dqn(8_000), _steady(10_000, 16))),
-        Setting("scaffold", "scaffold", "best_rule", (_dqn(8_000), _steady(20_000))),
-        Setting("drone", "drone", "best_rule", (_dqn(8_000), _SLOW)),
+        QualitySetting("housing", "housing", "best_rule", (_dqn(8_000), _steady(10_000, 16))),
+        QualitySetting("scaffold", "scaffold", "best_rule", (_dqn(8_000), _steady(20_000))),
+        QualitySetting("drone", "drone", "best_rule", (_dqn(8_000), _SLOW)),
     )
 }
 """Settings by name."""

@@ -21,6 +21,7 @@ import numpy as np
 
 from parity311.domains import get_domain
 from parity311.errors import EstimationError
+from parity311.estimation.params_file import read_params
 from parity311.evaluation.comparison_statistics import Resamples, make_resamples
 from parity311.explain.estimators import permutation_shapley
 from parity311.explain.exact import exact_shapley
@@ -33,7 +34,6 @@ from parity311.studies.reproduction.prepare import RARE, SCORE, Where, read_fact
 from parity311.studies.reproduction.scoring import Scored, load_scored, save_scored, score_part
 from parity311.studies.reproduction.train_stage import TRAINED
 from parity311.studies.reproduction.trained_files import read_trained
-from parity311.training.bare import read_params
 from parity311.training.loop import Trained
 
 ROWS_PER_EPISODE = 4

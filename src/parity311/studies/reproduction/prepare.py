@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 from parity311.audit.assess import assess_domain, trend_row
 from parity311.audit.cells import read_inputs
 from parity311.audit.spec import AuditSpec
-from parity311.city.build import build_city
 from parity311.city.ensure import open_or_build
 from parity311.domains import all_domains, get_domain
 from parity311.errors import EstimationError, InputError
-from parity311.estimation.world import split_date
+from parity311.estimation.params_file import write_params
+from parity311.estimation.world import make_world, split_date
 from parity311.evaluation.metrics import interval_around
 from parity311.mdp.contract import STRATUM_NAMES
 from parity311.pipelines.progress import Report as Progress
@@ -47,7 +47,6 @@ from parity311.studies.reproduction.protocols import (
     parts_of,
 )
 from parity311.studies.reproduction.side_by_side import Call, run_calls
-from parity311.training.bare import write_params
 
 LEARN, SCORE = "learn", "score"
 PARAMS, FACTS = "params", "facts"
@@ -174,8 +173,8 @@ def ensure_city(cities: Path, preset: str, seed: int, scenario: str) -> str:
     """Build the city of a scenario over the paper's years where it is not there; its name."""
     participation, capacity = SCENARIOS[scenario]
     folder = city_folder(cities, preset, seed, scenario)
-    build = partial(
-        build_city,
+    open_or_build(
+        folder,
         tuple(domain.process for domain in all_domains().values()),
         preset=preset,
         seed=seed,
@@ -183,10 +182,7 @@ def ensure_city(cities: Path, preset: str, seed: int, scenario: str) -> str:
         capacity=capacity,
         date_from=TRAIN_FROM,
         date_to=RECORDS_TO,
-        out=folder,
-        overwrite=True,
     )
-    check_years(open_or_build(folder, build))
     return folder.name
 
 
@@ -199,16 +195,6 @@ def _facts_apart(folder: Path, city: Path, scenario: str, slug: str) -> str:
     path = Where(folder).facts(scenario, slug)
     _write_once(path, partial(read_facts, open_records(city), slug))
     return f"facts of the records ({scenario}): {slug}"
-
-
-def check_years(records: Records) -> None:
-    """Refuse records that do not reach over the paper's years."""
-    first, last = records.window
-    if first > TRAIN_FROM or last < RECORDS_TO:
-        raise InputError(
-            f"{records.folder} reaches from {first} to {last}; the paper's protocols need "
-            f"{TRAIN_FROM} to {RECORDS_TO}. Build it with --from {TRAIN_FROM} --to {RECORDS_TO}."
-        )
 
 
 def _describe(records: Records) -> dict[str, Any]:
@@ -278,14 +264,15 @@ def _write_params(
     where: Where, records: Records, scenario: str, part: Part, learned: Window, scored: Window
 ) -> tuple[int, int]:
     """Params before and after the split; how many cases either comes from."""
-    domain = get_domain(part.domain)
-    path = where.estimated(scenario, part.name)
-    calibration = calibrate(records, part.domain, date_from=learned[0], date_to=learned[1])
-    found = domain.estimate(records, calibration, learned[1], **_learn_options(part))
-    write_params(path, _as_trained(found, part))
+    world = make_world(
+        get_domain(part.domain), records,
+        date_from=learned[0], date_to=learned[1], test_from=scored[0],
+    )  # fmt: skip
+    found = world.estimate(**_learn_options(part))
+    write_params(where.estimated(scenario, part.name), _as_trained(found, part))
     n_filings = []
     for variant, options in _score_options(part).items():
-        true = domain.truth(records.folder, scored[0], **options)
+        true = world.truth(**options)
         write_params(where.true(scenario, part.name, variant), true)
         n_filings.append(getattr(true, "n_rows", 0))
     if part.domain == "boiler":

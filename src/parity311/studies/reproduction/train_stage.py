@@ -93,9 +93,9 @@ def train_job(
 ) -> dict[str, Any]:
     """Train one job for at most so many seconds, from its checkpoint where there is one."""
     from parity311.domains import get_domain
+    from parity311.estimation.params_file import read_params
     from parity311.studies.reproduction.trained_files import settings_of, write_trained
     from parity311.training import train
-    from parity311.training.bare import read_params
     from parity311.training.checkpoint import Checkpoints
 
     if seconds < LEAST_SLICE_S:
@@ -129,9 +129,6 @@ def _train_apart(
     jobs: list[Job], folder: Path, target: Path, checkpoints: Path, deadline: float
 ) -> list[dict[str, Any]]:
     """Train jobs one after the other until the deadline; the clock is the machine's."""
-    from parity311.training.bare import allow_absent
-
-    allow_absent()
     return [
         train_job(job, folder, target, checkpoints, deadline - time.monotonic()) for job in jobs
     ]
@@ -154,9 +151,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
     from parity311.errors import Parity311Error
-    from parity311.training.bare import allow_absent
 
-    allow_absent()
     try:
         state = run_stage(
             given.folder, slice_s=given.slice_s, out=given.out, checkpoints=given.checkpoints,

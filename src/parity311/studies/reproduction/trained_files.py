@@ -9,16 +9,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from parity311 import __version__
 from parity311.domains import get_domain
 from parity311.errors import TrainingError
 from parity311.mdp.harness import Harness
 from parity311.storage.disk import telling_disk_errors
+from parity311.storage.tensors import read_about as tensors_about
+from parity311.storage.tensors import read_tensors, write_tensors
 from parity311.training import agent_for
 from parity311.training.checkpoint import named_arrays
 from parity311.training.loop import Trained
-from parity311.training.tensors import read_about as tensors_about
-from parity311.training.tensors import read_tensors, write_tensors
+from parity311.version import __version__
 
 if TYPE_CHECKING:
     from parity311.studies.reproduction.jobs import Job

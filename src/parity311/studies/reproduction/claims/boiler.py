@@ -42,7 +42,7 @@ TOLERANCE = 0.02
 ROW_METRICS = ("precision", "recall", "f1")
 AGENTS = {"DQN": "dqn", "REINFORCE": "reinforce"}
 PART = "boiler_random"
-BESIDE = {
+NOT_JUDGED = {
     "with a split in time": ("boiler_later", "published"),
     "without the two late fees": ("boiler_random", "leak_free"),
 }
@@ -83,9 +83,9 @@ def published_words(agent: str) -> str:
     )
 
 
-def _beside(evidence: Evidence, agent: str) -> str:
+def _not_judged(evidence: Evidence, agent: str) -> str:
     shown = []
-    for words, (part, features) in BESIDE.items():
+    for words, (part, features) in NOT_JUDGED.items():
         found = figures(evidence.confusion(part, f"{AGENTS[agent]}_{features}"))
         rates = ", ".join(f"{name} {found[name].value:.3f}" for name in ROW_METRICS)
         shown.append(f"{words} {rates}")
@@ -105,7 +105,7 @@ def _row(agent: str):
             for name in ROW_METRICS
         ]
         recall = found["recall"]
-        words = f"{row_words(found)} (not judged: {_beside(evidence, agent)})"
+        words = f"{row_words(found)} (not judged: {_not_judged(evidence, agent)})"
         ours = Measured(recall.value, recall.lower, recall.upper, words)
         return Finding(ours, decide_all(decisions))
 
