@@ -26,6 +26,8 @@ from parity311.mdp.contract import Action, Domain
 from parity311.mdp.harness import Harness
 from parity311.training.loop import Trained, train_agents
 
+pytestmark = pytest.mark.slow
+
 ACTING = agents_probed("actions")
 SMALL: dict[str, Any] = {
     "hidden": (32,),

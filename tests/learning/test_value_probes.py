@@ -13,6 +13,8 @@ from parity311.agents.forward import score_actions_numpy
 from parity311.mdp.harness import Harness
 from parity311.training.loop import train_agents
 
+pytestmark = pytest.mark.slow
+
 SMALL = {
     "hidden": (32,),
     "discount": DISCOUNT,

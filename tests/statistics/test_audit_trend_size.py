@@ -12,6 +12,8 @@ from parity311.audit.spec import AuditSpec
 from parity311.audit.strata import income_quintiles
 from parity311.audit.trend import logistic_trend, mantel_extension, tract_trend
 
+pytestmark = pytest.mark.slow
+
 N_TRIALS = 200
 
 
