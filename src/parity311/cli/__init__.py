@@ -16,9 +16,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from parity311.agents import list_agents
-from parity311.cli.audit import audit_command
+from parity311.cli.audit import audit_command, documents_command, explain_command
 from parity311.cli.bench import bench_app
-from parity311.cli.explain import documents_command, explain_command
 from parity311.cli.frontier import frontier_command
 from parity311.cli.off_policy import backtest_command
 from parity311.cli.options import Cities, Json, Preset, Runs, Seed, folder_of_its_own, print_json

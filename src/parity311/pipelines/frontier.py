@@ -32,8 +32,7 @@ from parity311.training import train
 from parity311.training.checkpoint import digest_arrays
 from parity311.training.frontier import load_moocore, spread_preferences
 from parity311.training.loop import Trained
-from parity311.training.sweep import run_sweep
-from parity311.training.sweep_reading import read_sweep
+from parity311.training.sweep import read_sweep, run_sweep
 
 ESTIMATORS = ("exposure_rate", "raw", "as_published")
 """Corrections that are exchanged; the first is the one that is used"""

@@ -16,11 +16,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from parity311.training.blocks import Progress as Report
+from parity311.training.blocks import Progress as Told
 
 
 @contextmanager
-def training_bar(title: str) -> Iterator[Report]:
+def training_bar(title: str) -> Iterator[Told]:
     """Give a function that draws the bar; without a terminal it prints a line every tenth."""
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -43,7 +43,7 @@ def training_bar(title: str) -> Iterator[Report]:
         yield report
 
 
-def _line_reporter(title: str) -> Report:
+def _line_reporter(title: str) -> Told:
     told: set[int] = set()
 
     def report(taken: int, total: int, figures: dict[str, float]) -> None:

@@ -11,11 +11,11 @@ from tests.unit.audit.audit_city import make_inputs
 from parity311.audit.assess import assess_domain, assess_domains, audit_to_plain
 from parity311.audit.compare import compare_strata
 from parity311.audit.joins import audit_overrides, join_coverage
-from parity311.audit.published import published_gate
 from parity311.audit.resample import draw_rates, draw_weights
 from parity311.audit.spec import AuditSpec
 from parity311.audit.strata import income_quintiles, make_grouping
 from parity311.errors import InputError
+from parity311.pipelines.audit import published_gate
 from parity311.storage.strict_json import to_json
 
 SPEC = AuditSpec(

@@ -15,7 +15,7 @@ from tests.unit.explain.stored_run import ACTIONS, FEATURES, make_policy, make_r
 from typer.testing import CliRunner
 
 from parity311.audit.spec import AuditSpec
-from parity311.cli.explain import documents_command, explain_command
+from parity311.cli.audit import documents_command, explain_command
 from parity311.errors import InputError, Parity311Error, RunError
 from parity311.explain.policy import explain_policy, take_rows
 from parity311.pipelines.documents import fill, read_human_fields, write_documents
