@@ -19,8 +19,13 @@ import numpy as np
 from parity311.domains import get_domain
 from parity311.evaluation.compare import later_flow
 from parity311.evaluation.frontier import play_frontier
-from parity311.evaluation.frontier_records import PriceFloor, price_of_rule, summarise_frontier
-from parity311.evaluation.frontier_sensitivity import NOTHING, measure_sensitivity
+from parity311.evaluation.frontier_figures import (
+    NOTHING,
+    PriceFloor,
+    measure_sensitivity,
+    price_of_rule,
+    summarise_frontier,
+)
 from parity311.mdp.harness import Harness
 from parity311.pipelines.frontier import read_world
 from parity311.pipelines.run import RunConfig, ensure_city

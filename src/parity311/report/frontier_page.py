@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from parity311.evaluation.frontier_sensitivity import NOTHING
+from parity311.evaluation.frontier_figures import NOTHING
 from parity311.evaluation.titles import TODAY, policy_title
 from parity311.number_text import format_interval, format_value
 from parity311.report.page import embed_svg
