@@ -14,10 +14,11 @@ os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 # Matrices here are small: threads of the linear algebra only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -38,6 +39,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start modules with slow tests first, so that no worker is left alone with one at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def slow_but(quick: Iterable[str], given: Iterable[Any]) -> list[Any]:
+    """Parameters, all marked slow but the quick ones: those a developer's loop keeps."""
+    names = set(quick)
+    return [
+        one if getattr(one, "slug", one) in names else pytest.param(one, marks=pytest.mark.slow)
+        for one in given
+    ]
 
 
 @pytest.fixture(scope="module")

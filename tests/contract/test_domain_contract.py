@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import pytest
+from tests.conftest import slow_but
 from tests.contract.broken.twins import BROKEN, make_domain
 
 from parity311.domains import all_domains
@@ -13,6 +14,7 @@ from parity311.mdp.contract import Domain
 from parity311.mdp.harness import Harness
 
 PLAYABLE = [domain for domain in all_domains().values() if domain.is_playable]
+CHECKED = slow_but(["boiler", "ert"], PLAYABLE)
 
 
 def test_there_are_playable_domains() -> None:
@@ -32,13 +34,13 @@ def test_domain_can_be_checked_and_says_how_good_it_gets(domain: Domain) -> None
     assert domain.protocol is not None
 
 
-@pytest.mark.parametrize("domain", PLAYABLE, ids=lambda domain: domain.slug)
+@pytest.mark.parametrize("domain", CHECKED, ids=lambda domain: domain.slug)
 def test_domain_keeps_the_contract(domain: Domain) -> None:
     # Planners are run where ceilings are tested: they take half a minute.
     assert check_domain(domain, with_planner=False) == []
 
 
-@pytest.mark.parametrize("domain", PLAYABLE, ids=lambda domain: domain.slug)
+@pytest.mark.parametrize("domain", CHECKED, ids=lambda domain: domain.slug)
 def test_every_observation_set_works_in_the_harness(domain: Domain) -> None:
     assert check_harness(Harness(domain)) == []
     # Sets differ only in which features are picked: their shapes need no compiling.

@@ -231,6 +231,7 @@ def write_reports(root: Path) -> None:
     (root / "reports.csv").write_text("\n".join(reports) + "\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["use-the-environments.md", "backtest-a-policy.md"])
 def test_python_of_the_pages_runs(
     workplace: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -245,6 +246,7 @@ def test_python_of_the_pages_runs(
 RUN = [one for one in PRINTED if one.text.startswith("parity311 ") and not why_not_run(one.text)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("printed", list(dict.fromkeys(RUN)), ids=str)
 def test_a_printed_command_works(
     printed: Printed,

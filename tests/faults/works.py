@@ -225,10 +225,13 @@ WORKS = {
 
 def _write_in_place(folder: Path, *, slow: bool = False) -> None:
     """Two files that belong together, straight into the output, as if nothing could go wrong."""
-    (folder / OUT).mkdir(exist_ok=True)
+    try:
+        (folder / OUT).mkdir()
+        step = 1
+    except FileExistsError:
+        step = -1 if slow else 1  # who comes second writes in the opposite order
     token = os.urandom(4).hex() if slow else "same"
-    # Two children have numbers that follow each other: they write in opposite orders.
-    for name in ("first", "second")[:: -1 if slow and os.getpid() % 2 else 1]:
+    for name in ("first", "second")[::step]:
         (folder / OUT / name).write_text(token)
         time.sleep(0.05 if slow else 0.0)
 

@@ -39,7 +39,9 @@ class Place(NamedTuple):
 Reward = Callable[[Place, jax.Array], jax.Array]
 
 
-def _probe(reward: Reward, length: int, shows_step: bool = False) -> Domain:
+def _probe(reward: Reward, length: int | jax.Array) -> Domain:
+    """One step or two that pay a reward; what is seen is the sign."""
+
     def initial_state(key: jax.Array, params: Any) -> Place:
         del params
         return Place(jax.random.choice(key, jnp.float32([-1.0, 1.0])), jnp.int32(0))
@@ -62,36 +64,72 @@ def _probe(reward: Reward, length: int, shows_step: bool = False) -> Domain:
 
     def observe(params: Any, state: Place) -> jax.Array:
         del params
-        step = state.n_steps.astype(jnp.float32)
-        return jnp.stack([step if shows_step else state.sign])
+        return jnp.stack([state.sign])
 
     return make_domain(initial_state=initial_state, transition=transition, observe=observe)
 
 
-def _is_good(place: Place, action: jax.Array) -> jax.Array:
-    return jnp.where((action == 1) == (place.sign > 0), 1.0, -1.0)
+class Probe(NamedTuple):
+    """What tells the five apart; as params of one domain, so that an agent is compiled once."""
+
+    pay: jax.Array
+    """(2, 2, 2) by step, sign and action"""
+    length: jax.Array
+    shows_step: jax.Array
 
 
-PROBES: dict[str, tuple[Domain, dict[tuple[float, int], float]]] = {
+def _from_params() -> Domain:
+    """The domain of all five."""
+
+    def transition(
+        key: jax.Array, params: Probe, state: Place, action: Any, prices: Any
+    ) -> Transition:
+        def reward(place: Place, action: jax.Array) -> jax.Array:
+            return params.pay[place.n_steps, (place.sign > 0).astype(jnp.int32), action]
+
+        return _probe(reward, params.length).play.transition(key, params, state, action, prices)
+
+    def observe(params: Probe, state: Place) -> jax.Array:
+        step = state.n_steps.astype(jnp.float32)
+        return jnp.stack([jnp.where(params.shows_step, step, state.sign)])
+
+    start = _probe(lambda place, action: place.sign, 1).play.initial_state
+    return make_domain(initial_state=start, transition=transition, observe=observe)
+
+
+PROBED = _from_params()
+CONSTANT = [[1.0, 1.0], [1.0, 1.0]]
+SEEN = [[-1.0, -1.0], [1.0, 1.0]]
+ACTION = [[-1.0, 1.0], [-1.0, 1.0]]
+BOTH = [[1.0, -1.0], [-1.0, 1.0]]
+NOTHING = [[0.0, 0.0], [0.0, 0.0]]
+
+
+def _pays(first: list, second: list = NOTHING, length: int = 1) -> Probe:
+    """Pays (sign, action) in each of two steps; where there is a second, the step is seen."""
+    return Probe(jnp.float32([first, second]), jnp.int32(length), jnp.bool_(length > 1))
+
+
+PROBES: dict[str, tuple[Probe, dict[tuple[float, int], float]]] = {
     "a constant": (
-        _probe(lambda place, action: jnp.float32(1.0), 1),
+        _pays(CONSTANT),
         {(-1.0, 0): 1.0, (-1.0, 1): 1.0, (1.0, 0): 1.0, (1.0, 1): 1.0},
     ),
     "what is seen": (
-        _probe(lambda place, action: place.sign, 1),
+        _pays(SEEN),
         {(-1.0, 0): -1.0, (-1.0, 1): -1.0, (1.0, 0): 1.0, (1.0, 1): 1.0},
     ),
     "what comes later": (
-        _probe(lambda place, action: (place.n_steps == 1).astype(jnp.float32), 2, shows_step=True),
+        _pays(NOTHING, CONSTANT, length=2),
         {(0.0, 0): DISCOUNT, (0.0, 1): DISCOUNT, (1.0, 0): 1.0, (1.0, 1): 1.0},
     ),
     "which action": (
-        _probe(lambda place, action: jnp.where(action == 1, 1.0, -1.0), 1),
+        _pays(ACTION),
         {(-1.0, 0): -1.0, (-1.0, 1): 1.0, (1.0, 0): -1.0, (1.0, 1): 1.0},
     ),
     "which action for what is seen": (
-        _probe(_is_good, 1),
+        _pays(BOTH),
         {(-1.0, 0): 1.0, (-1.0, 1): -1.0, (1.0, 0): -1.0, (1.0, 1): 1.0},
     ),
 }
-"""Name -> (domain, exact value of each (observation, action))."""
+"""Name -> (params, exact value of each (observation, action))."""

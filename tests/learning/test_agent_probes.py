@@ -9,7 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.learning.probes import DISCOUNT, PROBES, _probe, agents_probed, settings_of
+from tests.learning.probes import (
+    DISCOUNT,
+    PROBED,
+    PROBES,
+    Probe,
+    _probe,
+    agents_probed,
+    settings_of,
+)
 
 from parity311.agents import agent_config, make_agent
 from parity311.agents.conditioned import network_for
@@ -17,6 +25,8 @@ from parity311.agents.forward import apply_network_numpy
 from parity311.mdp.contract import Action, Domain
 from parity311.mdp.harness import Harness
 from parity311.training.loop import Trained, train_agents
+
+pytestmark = pytest.mark.slow
 
 ACTING = agents_probed("actions")
 SMALL: dict[str, Any] = {
@@ -37,7 +47,7 @@ SIGNS = (-1.0, 1.0)
 
 def learn(
     name: str,
-    domain: Domain,
+    probe: Probe | Domain,
     seeds: tuple[int, ...] = (0, 1),
     is_broken: bool = False,
     **settings: Any,
@@ -47,8 +57,8 @@ def learn(
     agent = make_agent(name, agent_config(name, {**chosen, **settings}))
     if is_broken:
         agent = agent._replace(update=lambda keys, state, rollout: (state, {}))
+    domain, params = (PROBED, probe) if isinstance(probe, Probe) else (probe, probe.play.example())
     harness = Harness(domain, max_steps=10)
-    params = domain.play.example()
     return train_agents(
         harness, params, agent, [[1.0, 0.0, 0.0, 0.0]], seeds, STEPS, n_environments=4
     )
@@ -72,23 +82,23 @@ def best_actions(exact: dict[tuple[float, int], float]) -> dict[float, int]:
 @pytest.mark.parametrize("name", ACTING)
 @pytest.mark.parametrize("probe", ["which action", "which action for what is seen"])
 def test_agents_choose_the_best_action(name: str, probe: str) -> None:
-    domain, exact = PROBES[probe]
-    assert share_right(learn(name, domain), best_actions(exact)) == 1.0
+    params, exact = PROBES[probe]
+    assert share_right(learn(name, params), best_actions(exact)) == 1.0
 
 
 @pytest.mark.parametrize("name", ACTING)
 def test_an_agent_that_does_not_learn_is_caught(name: str) -> None:
-    domain, exact = PROBES["which action for what is seen"]
+    probe, exact = PROBES["which action for what is seen"]
     # Six seeds: that weights never moved choose right everywhere is a chance of one in 4,096.
-    trained = learn(name, domain, tuple(range(6)), is_broken=True)
+    trained = learn(name, probe, tuple(range(6)), is_broken=True)
     assert share_right(trained, best_actions(exact)) < 1.0
 
 
 def test_conservatism_lowers_the_value_of_what_is_not_taken() -> None:
     """ε falls to 0.02: the bad action is rarely taken, and CQL values it below its worth."""
-    domain, exact = PROBES["which action"]
-    plain = learn("cql", domain, conservatism=0.0, epsilon_end=0.02, epsilon_steps=200)
-    wary = learn("cql", domain, conservatism=0.5, epsilon_end=0.02, epsilon_steps=200)
+    probe, exact = PROBES["which action"]
+    plain = learn("cql", probe, conservatism=0.0, epsilon_end=0.02, epsilon_steps=200)
+    wary = learn("cql", probe, conservatism=0.5, epsilon_end=0.02, epsilon_steps=200)
     gaps = [
         np.diff(apply_network_numpy(one.weights(0), np.array([1.0, 0.0]))) for one in (plain, wary)
     ]

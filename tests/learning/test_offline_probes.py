@@ -18,6 +18,8 @@ from parity311.mdp.harness import Harness
 from parity311.training.loop import Trained, train_agents
 from parity311.training.offline import Decisions, train_offline
 
+pytestmark = pytest.mark.slow
+
 N_ROWS = 600
 ONE = [[1.0, 0.0, 0.0, 0.0]]
 HARNESS = Harness(

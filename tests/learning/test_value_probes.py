@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.learning.probes import DISCOUNT, PROBES, agents_probed, settings_of
+from tests.learning.probes import DISCOUNT, PROBED, PROBES, Probe, agents_probed, settings_of
 
 from parity311.agents import agent_config, make_agent
 from parity311.agents.forward import score_actions_numpy
-from parity311.mdp.contract import Domain
 from parity311.mdp.harness import Harness
 from parity311.training.loop import train_agents
+
+pytestmark = pytest.mark.slow
 
 SMALL = {
     "hidden": (32,),
@@ -26,7 +27,7 @@ SMALL = {
 
 def largest_error(
     name: str,
-    domain: Domain,
+    probe: Probe,
     exact: dict[tuple[float, int], float],
     is_broken: bool = False,
     **settings: Any,
@@ -35,9 +36,9 @@ def largest_error(
     agent = make_agent(name, agent_config(name, {**settings_of(name, SMALL), **settings}))
     if is_broken:
         agent = agent._replace(update=lambda keys, state, rollout: (state, {}))
-    harness = Harness(domain, max_steps=10)
+    harness = Harness(PROBED, max_steps=10)
     trained = train_agents(
-        harness, domain.play.example(), agent, [[1.0, 0.0, 0.0, 0.0]], [0, 1, 2], 1000,
+        harness, probe, agent, [[1.0, 0.0, 0.0, 0.0]], [0, 1, 2], 1000,
         n_environments=4,
     )  # fmt: skip
     errors = []
@@ -58,11 +59,11 @@ def test_values_are_found_exactly(agent: str, probe: str) -> None:
 
 @pytest.mark.parametrize("agent", agents_probed("values"))
 def test_an_agent_that_does_not_learn_is_caught(agent: str) -> None:
-    domain, exact = PROBES["which action for what is seen"]
-    assert largest_error(agent, domain, exact, is_broken=True) > 0.5
+    probe, exact = PROBES["which action for what is seen"]
+    assert largest_error(agent, probe, exact, is_broken=True) > 0.5
 
 
 @pytest.mark.parametrize("agent", agents_probed("values"))
 def test_an_agent_that_ignores_the_future_is_caught(agent: str) -> None:
-    domain, exact = PROBES["what comes later"]
-    assert largest_error(agent, domain, exact, discount=0.0) > 0.3
+    probe, exact = PROBES["what comes later"]
+    assert largest_error(agent, probe, exact, discount=0.0) > 0.3

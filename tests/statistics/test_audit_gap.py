@@ -18,6 +18,8 @@ from parity311.audit.simulate import (
 from parity311.audit.spec import AuditSpec
 from parity311.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 N_TRIALS = 300
 SPEC = AuditSpec(n_draws=500)
 

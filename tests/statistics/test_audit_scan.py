@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy import stats
 from tests.unit.audit.audit_city import make_inputs
 
 from parity311.audit.patterns import Scan, scan_subgroups
 from parity311.audit.strata import make_grouping
+
+pytestmark = pytest.mark.slow
 
 N_TRIALS = 120
 

@@ -9,6 +9,8 @@ from parity311.audit.sequence import gap_sequence, half_width
 from parity311.audit.simulate import watch
 from parity311.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 
 def test_two_hundred_looks_at_parity() -> None:
     seen = watch(n_trials=300, n_looks=200, seed=1)

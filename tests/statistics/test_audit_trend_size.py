@@ -12,6 +12,8 @@ from parity311.audit.resample import sum_by
 from parity311.audit.spec import AuditSpec
 from parity311.audit.strata import income_quintiles
 
+pytestmark = pytest.mark.slow
+
 N_TRIALS = 200
 
 

@@ -17,6 +17,8 @@ from parity311.evaluation.compare import compare_policies
 from parity311.mdp.harness import Harness
 from parity311.training import train, with_equity
 
+pytestmark = pytest.mark.slow
+
 
 @cache
 def table() -> dict[str, dict[str, Any]]:

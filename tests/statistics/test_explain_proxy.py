@@ -9,6 +9,8 @@ from parity311.explain.exact import exact_shapley
 from parity311.explain.gap_parts import GapParts, split_gap
 from parity311.explain.policy import take_out
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("zip_freq_24h", "hazard_level", "backlog", "new")
 N_TRACTS = 80
 

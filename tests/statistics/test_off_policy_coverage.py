@@ -22,6 +22,8 @@ from parity311.evaluation.off_policy.validate import (
     validate_setting,
 )
 
+pytestmark = pytest.mark.slow
+
 N_LOGS, N_EPISODES, N_STEPS = 200, 250, 3
 
 

@@ -18,6 +18,8 @@ from parity311.reporting.validation import (
     score_trials,
 )
 
+pytestmark = pytest.mark.slow
+
 N_AREAS = 600
 
 

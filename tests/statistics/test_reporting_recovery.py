@@ -9,6 +9,8 @@ from parity311.reporting.estimate import estimate
 from parity311.reporting.lifetimes import exponential
 from parity311.reporting.simulation import ReportingScenario, SimulatedReports, make_areas, simulate
 
+pytestmark = pytest.mark.slow
+
 UNEQUAL = ReportingScenario(income_slope=0.4, n_windows=6)
 """People in richer areas report faster; incidents are the same everywhere."""
 

@@ -16,6 +16,8 @@ from parity311.reporting.bayes import EFFECT_SD, BayesData, reporting_model
 from parity311.reporting.convergence import import_sampler
 from parity311.reporting.model import LOG_ODDS, LOGIT_SILENT
 
+pytestmark = pytest.mark.slow
+
 N_AREAS, N_ROWS, N_REPEATS, N_RANKS = 10, 150, 20, 10
 N_WARM, N_DRAWS = 100, 80
 LOG_CLOSING = float(-np.log(14.0))

@@ -16,6 +16,7 @@ import mo_gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from tests.conftest import slow_but
 
 from parity311.adapters.environment import ComplaintEnvironment, ComplaintVectorEnvironment
 from parity311.domains import all_domains, get_domain
@@ -64,7 +65,7 @@ def test_a_version_that_cannot_be_read_is_said(
     assert environment_id("odd") == "parity311/odd-v4"
 
 
-@pytest.mark.parametrize("slug", PLAYABLE)
+@pytest.mark.parametrize("slug", slow_but(["boiler"], PLAYABLE))
 def test_gymnasium_finds_nothing_to_warn_about(slug: str) -> None:
     environment = gymnasium.make(environment_id(slug))
     with warnings.catch_warnings():
@@ -92,7 +93,9 @@ def test_the_checker_rejects_a_shared_observation() -> None:
         check_env(environment, skip_render_check=True)
 
 
-@pytest.mark.parametrize("slug", ["boiler", "heat", "snad", "elevator", "electrical_revisit"])
+@pytest.mark.parametrize(
+    "slug", slow_but(["boiler"], ["boiler", "heat", "snad", "elevator", "electrical_revisit"])
+)
 def test_adapter_and_pure_step_give_the_same_trajectory(slug: str) -> None:
     environment = ComplaintEnvironment(slug, has_vector_reward=True, reward="saved")
     setting = environment.setting
@@ -128,6 +131,7 @@ def test_vector_rewards_are_in_their_space_and_scalars_weigh_them() -> None:
         assert scalar == pytest.approx(info["reward_vector"] @ [0.1, 0.2, 0.3, 0.4], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_when_one_episode_starts_again_the_others_lose_nothing() -> None:
     """The fault of the functional vector environment of Gymnasium itself."""
     n, horizon = 3, 6
@@ -177,6 +181,7 @@ def test_actions_side_by_side_that_do_not_exist_are_refused() -> None:
 SEEDS = (3, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["never", "balanced"])
 def test_an_episode_returns_what_the_tables_report(rule: str) -> None:
     """The same process, the same seeds: what an evaluation adds up, a loop of steps adds up."""
@@ -193,6 +198,7 @@ def test_an_episode_returns_what_the_tables_report(rule: str) -> None:
     assert (expected < -0.1).all()
 
 
+@pytest.mark.slow
 def test_episodes_side_by_side_return_the_same() -> None:
     alone = gymnasium.make(environment_id("heat"))
     expected = [_play(alone, seed, lambda seen: 2) for seed in SEEDS]

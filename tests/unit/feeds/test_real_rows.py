@@ -19,6 +19,8 @@ from parity311.feeds.importing import ImportOptions, import_records
 from parity311.records.quality import check_records
 from parity311.records.store import open_records
 
+pytestmark = pytest.mark.slow
+
 FIGURES = "nyc_tracts/nyc_tract2020_acs_merged.csv"
 BOUNDARIES = "nyc_tracts/nyc_tracts_2020_simplified.geojson"
 DISTRICTS = "nyc_tracts/community_districts.geojson"

@@ -17,6 +17,8 @@ from parity311.mdp.harness import Harness
 from parity311.training.loop import Trained, open_streams, train_agents
 from parity311.training.offline import Decisions, train_offline
 
+pytestmark = pytest.mark.slow
+
 HARNESS = Harness(make_domain())
 PREFERENCES = [[1.0, 0.0, 0.0, 0.0], [0.4, 0.1, 0.5, 0.0]]
 SEEDS = [3, 0, 7, 5]
