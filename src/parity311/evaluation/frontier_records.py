@@ -27,7 +27,7 @@ from parity311.evaluation.frontier import (
 )
 from parity311.mdp.contract import EQUITY, REWARD_NAMES
 from parity311.mdp.harness import Harness
-from parity311.training.intervals import ANY, SHARE
+from parity311.resampling import ANY, SHARE
 
 FIGURES = ("speed", "cost", "gap", "recall", "visits")
 SHARES = ("gap", "recall", "visits")
