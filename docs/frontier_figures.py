@@ -29,9 +29,9 @@ from parity311.evaluation.frontier_figures import (
 from parity311.mdp.harness import Harness
 from parity311.pipelines.frontier import read_world
 from parity311.pipelines.run import RunConfig, ensure_city
+from parity311.resampling import mean_interval
 from parity311.training import train
 from parity311.training.frontier import spread_preferences
-from parity311.training.intervals import mean_interval
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs" / "results" / "frontier.json"

@@ -14,7 +14,7 @@ from typing import Any, LiteralString
 import numpy as np
 from numpy.typing import NDArray
 
-from parity311.records.sql import Connection, Value, cases, literal, literals
+from parity311.records.sql import Connection, Value, branches, literal, literals
 from parity311.records.store import Records, open_records
 from parity311.records.truth import Truth, open_truth
 
@@ -296,7 +296,7 @@ class City:
         """
         truth = {name: self.truth.folder / path for name, path in TRUTH_VIEWS.items()}
         connection = self.records.connect({k: path for k, path in truth.items() if path.is_file()})
-        enlarged = cases(self.enlarged)
+        enlarged = branches(self.enlarged)
         weight = f"1e0 / CASE c.domain {enlarged} ELSE 1e0 END" if enlarged else "1e0"
         connection.execute(f"""
 CREATE OR REPLACE TEMP VIEW reported AS

@@ -40,9 +40,9 @@ from parity311.evaluation.frontier import (
 from parity311.mdp.contract import EQUITY, N_REWARDS, REWARD_NAMES
 from parity311.mdp.equity import PRICE_CAP
 from parity311.mdp.harness import Harness
+from parity311.resampling import ANY, SHARE
 from parity311.training import agent_for
 from parity311.training.frontier import read_off_all, spread_preferences, train_conditioned
-from parity311.training.intervals import ANY, SHARE
 from parity311.training.loop import Trained
 
 FIGURES = ("speed", "cost", "gap", "recall", "visits")
