@@ -19,14 +19,19 @@ import numpy as np
 from parity311.domains import get_domain
 from parity311.evaluation.compare import later_flow
 from parity311.evaluation.frontier import play_frontier
-from parity311.evaluation.frontier_records import PriceFloor, price_of_rule, summarise_frontier
-from parity311.evaluation.frontier_sensitivity import NOTHING, measure_sensitivity
+from parity311.evaluation.frontier_figures import (
+    NOTHING,
+    PriceFloor,
+    measure_sensitivity,
+    price_of_rule,
+    summarise_frontier,
+)
 from parity311.mdp.harness import Harness
 from parity311.pipelines.frontier import read_world
 from parity311.pipelines.run import RunConfig, ensure_city
+from parity311.resampling import mean_interval
 from parity311.training import train
 from parity311.training.frontier import spread_preferences
-from parity311.training.intervals import mean_interval
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs" / "results" / "frontier.json"

@@ -24,8 +24,8 @@ from parity311.evaluation.compare import compare_policies
 from parity311.pipelines.run import SCENARIOS, RunConfig, ensure_city
 from parity311.records.store import Records
 from parity311.report.run_page import policy_title
+from parity311.resampling import mean_interval
 from parity311.training import train, with_equity
-from parity311.training.intervals import mean_interval
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs" / "results" / "other-seeds.json"

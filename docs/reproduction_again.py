@@ -37,7 +37,7 @@ from parity311.studies.reproduction.claims.learning import CHAMPIONS
 from parity311.studies.reproduction.jobs import make_jobs
 from parity311.studies.reproduction.page import write_page
 from parity311.studies.reproduction.prepare import RARE
-from parity311.studies.reproduction.report_stage import (
+from parity311.studies.reproduction.reproduce import (
     CLAIMS_CSV,
     CLAIMS_JSON,
     PROGRAMME_JSON,

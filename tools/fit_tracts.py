@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from parity311.city.places import BOROUGHS, Tracts
 from parity311.city.plan import NYC_TRACTS, to_km
-from parity311.city.tract_model import TractModel, spatial_kernel, to_latent
+from parity311.city.tracts import TractModel, spatial_kernel, to_latent
 
 _MINIMUM_POPULATION = 200
 _MINIMUM_HOUSEHOLDS = 50

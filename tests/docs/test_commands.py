@@ -267,7 +267,7 @@ def test_a_printed_command_works(
 
 
 def test_all_fields_of_an_agency_are_documented() -> None:
-    from parity311.report.document_fields import HUMAN_FIELDS
+    from parity311.pipelines.documents import HUMAN_FIELDS
 
     page = (ROOT / "docs/how-to/audit-a-run.md").read_text()
     given = dict(FILES.findall(page))["agency.toml"]

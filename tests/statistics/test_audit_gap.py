@@ -7,7 +7,7 @@ import pytest
 
 from parity311.audit.compare import compare_strata
 from parity311.audit.gap import measure_gap, ratio_band, ratio_from_band
-from parity311.audit.resample import draw_rates, draw_weights
+from parity311.audit.resample import draw_rates
 from parity311.audit.simulate import (
     LABELS,
     N_STRATA,
@@ -17,6 +17,7 @@ from parity311.audit.simulate import (
 )
 from parity311.audit.spec import AuditSpec
 from parity311.errors import InputError
+from parity311.resampling import exponential_weights
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +48,7 @@ def coverage_at_parity(make_interval, city: SimulatedCity, seed: int) -> float:
 
 def percentiles_of_the_maximum(served, cases, rng) -> tuple[float, float]:
     """The broken twin: percentiles of the largest gap, which never reach down to zero."""
-    weights = draw_weights(len(served), 300, rng)
+    weights = exponential_weights(len(served), 300, rng)
     draws = draw_rates(served, cases, weights, rng).draws
     spread = draws.max(axis=1) - draws.min(axis=1)
     return float(np.quantile(spread, 0.025)), float(np.quantile(spread, 0.975))
@@ -63,7 +64,7 @@ def rows_as_independent(served, cases, rng) -> tuple[float, float]:
 
 
 def tracts_as_clusters(served, cases, rng) -> tuple[float, float]:
-    drawn = draw_rates(served, cases, draw_weights(len(served), 500, rng), rng)
+    drawn = draw_rates(served, cases, exponential_weights(len(served), 500, rng), rng)
     gap = measure_gap(drawn.rates, drawn.draws, n_tracts=drawn.n_tracts)
     return gap.lower, gap.upper
 
@@ -103,7 +104,7 @@ def test_rare_service_is_judged_by_the_ratio() -> None:
     """At a mean rate of 0.01 no gap can exceed 0.05, however unequal the strata are."""
     city = SimulatedCity(rate=0.01, gap=0.018, n_per_stratum=20_000)
     served, cases = draw_served(city, np.random.default_rng(0))
-    weights = draw_weights(len(served), 500, np.random.default_rng(1))
+    weights = exponential_weights(len(served), 500, np.random.default_rng(1))
     rates = draw_rates(served, cases, weights, np.random.default_rng(2))
     comparison = compare_strata(rates, LABELS, SPEC)
     assert comparison.measure == "ratio"
@@ -117,7 +118,7 @@ def test_the_estimated_denominator_carries_its_error() -> None:
 
     rng = np.random.default_rng(3)
     served, cases = draw_served(SimulatedCity(), rng)
-    weights = draw_weights(len(served), 2000, rng)
+    weights = exponential_weights(len(served), 2000, rng)
     member = (cases > 0).astype(float)
     shared = np.exp(0.2 * rng.standard_normal((2000, N_STRATA)))
     estimates = 2 * cases.sum(axis=1) * (shared @ member.T)

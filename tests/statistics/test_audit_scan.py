@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from tests.unit.audit.audit_city import make_inputs
 
-from parity311.audit.scan import Scan, scan_subgroups
+from parity311.audit.patterns import Scan, scan_subgroups
 from parity311.audit.strata import make_grouping
 
 pytestmark = pytest.mark.slow

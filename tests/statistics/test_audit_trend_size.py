@@ -7,10 +7,10 @@ import pytest
 from tests.unit.audit.audit_city import make_inputs
 
 from parity311.audit.assess import assess_domain, correct_tests
+from parity311.audit.patterns import logistic_trend, mantel_extension, tract_trend
 from parity311.audit.resample import sum_by
 from parity311.audit.spec import AuditSpec
 from parity311.audit.strata import income_quintiles
-from parity311.audit.trend import logistic_trend, mantel_extension, tract_trend
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import pytest
 
 from parity311.explain.exact import exact_shapley
 from parity311.explain.gap_parts import GapParts, split_gap
-from parity311.explain.variants import take_out
+from parity311.explain.policy import take_out
 
 pytestmark = pytest.mark.slow
 

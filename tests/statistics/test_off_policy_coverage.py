@@ -13,7 +13,6 @@ from parity311.evaluation.off_policy.estimate import (
     ValueEstimate,
     evaluate_policy,
 )
-from parity311.evaluation.off_policy.intervals import Intervals
 from parity311.evaluation.off_policy.validate import (
     SETTINGS,
     is_well_covered,
@@ -21,6 +20,7 @@ from parity311.evaluation.off_policy.validate import (
     score_estimator,
     validate_setting,
 )
+from parity311.resampling import Intervals
 
 pytestmark = pytest.mark.slow
 

@@ -36,7 +36,7 @@ class PlanConfig:
 
 @cache
 def make_plan(config: PlanConfig | None = None) -> Agent:
-    """Make the planner; `parity311.training.planning` does its work."""
+    """Make the planner; `parity311.training.loop` does its work."""
     return Agent(
         name="plan",
         init=_refuse,

@@ -20,6 +20,18 @@ from parity311.audit.cells import AuditCells, AuditInputs
 from parity311.audit.compare import Comparison, compare_strata
 from parity311.audit.gap import INSUFFICIENT, TAU, Gap, Ratio
 from parity311.audit.joins import JoinCoverage, join_coverage
+from parity311.audit.patterns import (
+    Scan,
+    TrendTest,
+    cochran_armitage,
+    fit_logistic,
+    logistic_trend,
+    mantel_extension,
+    no_test,
+    scan_subgroups,
+    shape_test,
+    tract_trend,
+)
 from parity311.audit.rates import (
     RateDraws,
     StratumRate,
@@ -29,20 +41,9 @@ from parity311.audit.rates import (
     rates_under,
 )
 from parity311.audit.resample import sum_by
-from parity311.audit.scan import Scan, scan_subgroups
 from parity311.audit.sequence import GapSequence, gap_sequence
 from parity311.audit.spec import AuditSpec
 from parity311.audit.strata import Grouping, make_grouping
-from parity311.audit.trend import (
-    TrendTest,
-    cochran_armitage,
-    fit_logistic,
-    logistic_trend,
-    mantel_extension,
-    no_test,
-    shape_test,
-    tract_trend,
-)
 from parity311.records.schema import SEVERITIES
 
 

@@ -15,10 +15,11 @@ import pyarrow as pa
 
 from parity311.audit.spec import ESTIMANDS
 from parity311.audit.strata import AuditPlaces, places_from_tables
-from parity311.audit.windows import Windows, read_windows
+from parity311.audit.windows import IS_DUE, Windows, counted_cases, read_windows
 from parity311.errors import EstimationError, InputError, RunError, unknown_name
-from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
-from parity311.records.sql import cases, identifier
+from parity311.records.cases import reports
+from parity311.records.schema import SEVERITIES
+from parity311.records.sql import identifier
 from parity311.records.store import Records
 
 COUNTS = ("n_complaints", "n_cases", "n_served", "n_accessed", "n_found", "n_located")
@@ -199,19 +200,9 @@ def table_from_cells(cells: AuditCells, places: AuditPlaces) -> pa.Table:
 
 def _cells_query(estimand: str) -> LiteralString:
     """SQL: one row a tract, month, severity, channel, language and whether the cases are due."""
-    level = f"(CASE severity {cases(SERVICE_LEVEL_DAYS)} END)"
-    late = f"date_diff('second', received_at, v.visited_at) / 86400.0 <= {level}"
-    counted: dict[str, LiteralString] = {
-        "served": f"v.result = 'violation' AND {late}",
-        "visited": f"v.result <> 'no_access' AND {late}",
-        "enforced": "v.result = 'violation'",
-    }
     return f"""
 WITH reports AS (
-  SELECT *, COALESCE(incident_id, complaint_id) AS case_id,
-    date_diff('month', $date_from::DATE, received_at) AS "month",
-    received_at + to_seconds(CAST({level} * 86400 AS BIGINT)) <= $records_end::TIMESTAMP AS is_due
-  FROM complaints WHERE domain = $domain AND received_at < $date_to::TIMESTAMP
+  {reports(f"c.*, date_diff('month', $date_from::DATE, received_at) AS month, {IS_DUE} AS is_due")}
 ), firsts AS (
   SELECT * FROM reports
   QUALIFY row_number() OVER (PARTITION BY case_id ORDER BY received_at, complaint_id) = 1
@@ -220,8 +211,7 @@ WITH reports AS (
     bool_or(v.result = 'violation') AS found
   FROM visits v JOIN reports r USING (complaint_id) GROUP BY r.case_id
 ), counted AS (
-  SELECT DISTINCT r.case_id FROM reports r JOIN visits v USING (complaint_id)
-  WHERE {counted[estimand]}
+  {counted_cases(estimand)}
 ), cases AS (
   SELECT f.*, (c.case_id IS NOT NULL)::INT AS served, COALESCE(s.accessed, false)::INT AS accessed,
     COALESCE(s.found, false)::INT AS found, (f.building_id IS NOT NULL)::INT AS located

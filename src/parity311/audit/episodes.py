@@ -14,10 +14,11 @@ import numpy as np
 from parity311.audit.assess import Verdict
 from parity311.audit.compare import compare_strata
 from parity311.audit.rates import StratumRate, rate_rows
-from parity311.audit.resample import TINY, RateDraws, draw_rates, draw_weights
+from parity311.audit.resample import TINY, RateDraws, draw_rates
 from parity311.audit.spec import AuditSpec
 from parity311.audit.strata import UNKNOWN, Grouping
 from parity311.errors import InputError
+from parity311.resampling import exponential_weights
 
 LABELS = ("Q1 (lowest income)", "Q2", "Q3", "Q4", "Q5 (highest income)", UNKNOWN)
 EPISODE_DENOMINATORS = {
@@ -73,7 +74,7 @@ def assess_episodes(inputs: EpisodeInputs, spec: AuditSpec) -> EpisodeAudit:
                 f"{', '.join(EPISODE_DENOMINATORS)} of shape {np.shape(inputs.correct)}."
             )
     rng = np.random.default_rng(spec.seed)
-    weights = draw_weights(n_episodes, spec.n_draws, rng)
+    weights = exponential_weights(n_episodes, spec.n_draws, rng)
     compared = np.array([label != UNKNOWN for label in LABELS])
     grouping = Grouping("income5", LABELS, compared, is_ordered=True)
     rates: list[StratumRate] = []

@@ -11,9 +11,10 @@ import numpy as np
 
 from parity311.audit.cells import LOST, AuditInputs
 from parity311.audit.compare import Comparison, compare_strata
-from parity311.audit.resample import RateDraws, draw_rates, draw_weights, sum_by
+from parity311.audit.resample import RateDraws, draw_rates, sum_by
 from parity311.audit.spec import AuditSpec
 from parity311.audit.strata import UNKNOWN, Grouping
+from parity311.resampling import exponential_weights
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def audit_overrides(
     """
     burden = replace(spec, polarity="burden")
     rng = np.random.default_rng(spec.seed)
-    weights = draw_weights(n_tracts, spec.n_draws, rng)
+    weights = exponential_weights(n_tracts, spec.n_draws, rng)
     shape = (n_tracts, grouping.n_strata)
     if grouping.of_tract is None:
         raise ValueError(f"overrides are audited by place, not by {grouping.name}")

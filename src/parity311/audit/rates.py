@@ -17,6 +17,7 @@ from parity311.audit.resample import (
 from parity311.audit.spec import AuditSpec
 from parity311.audit.strata import Grouping, index_of_codes
 from parity311.records.schema import SEVERITIES
+from parity311.resampling import exponential_weights
 
 N_LAYERS = len(SEVERITIES)
 
@@ -52,7 +53,7 @@ class Resample:
 
 def make_resample(inputs: AuditInputs, n_draws: int, rng: np.random.Generator) -> Resample:
     """Draw tract weights and pair each with a draw of the estimated incidents."""
-    weights = rng.standard_exponential((n_draws, inputs.places.n_tracts))
+    weights = exponential_weights(inputs.places.n_tracts, n_draws, rng)
     if inputs.incident_draws is None:
         return Resample(weights, None)
     picked = rng.integers(0, len(inputs.incident_draws), n_draws)

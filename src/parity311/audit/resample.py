@@ -1,9 +1,7 @@
 """Rates by stratum and their draws: tracts are resampled whole, reporting draws go along.
 
 The stratum, the staff who come and the habits of reporting belong to the tract, so rows of one
-tract are not independent and tracts, not rows, are resampled. Weights are exponential (the Bayesian
-bootstrap, Rubin 1981): the same first-order spread as drawing tracts with replacement, and no draw
-leaves a small stratum without data.
+tract are not independent and tracts, not rows, are resampled, with exponential weights.
 """
 
 from __future__ import annotations
@@ -57,11 +55,6 @@ class RateDraws:
             return np.where(plain > 0, self.error**2 / plain, np.nan)
 
 
-def draw_weights(n_tracts: int, n_draws: int, rng: np.random.Generator) -> np.ndarray:
-    """(n_draws, n_tracts) exponential weights; one set serves every rate of an audit jointly."""
-    return rng.standard_exponential((n_draws, n_tracts))
-
-
 def draw_rates(
     served: np.ndarray,
     out_of: np.ndarray,
@@ -75,7 +68,7 @@ def draw_rates(
     served, out_of
         (n_tracts, K) events of each tract in each stratum, and what they are divided by.
     weights
-        (n_draws, n_tracts) from `draw_weights`.
+        (n_draws, n_tracts) from `exponential_weights`.
     """
     return combine_draws(
         served.sum(axis=0),

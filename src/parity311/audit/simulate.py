@@ -9,9 +9,10 @@ import numpy as np
 
 from parity311.audit.compare import Comparison, compare_strata
 from parity311.audit.gap import FAIL, PASS, TAU
-from parity311.audit.resample import combine_draws, draw_weights
+from parity311.audit.resample import combine_draws
 from parity311.audit.sequence import gap_sequence
 from parity311.audit.spec import AuditSpec
+from parity311.resampling import exponential_weights
 
 N_STRATA = 5
 LABELS = tuple(f"Q{k + 1}" for k in range(N_STRATA))
@@ -70,7 +71,7 @@ def audit_cities(
     for start in range(0, n_trials, N_SHARING):
         batch = [draw_served(city, rng) for _ in range(min(N_SHARING, n_trials - start))]
         cases = batch[0][1]
-        weights = draw_weights(len(cases), spec.n_draws, rng)
+        weights = exponential_weights(len(cases), spec.n_draws, rng)
         tops = weights @ np.hstack([served for served, _ in batch])
         below, n_tracts = weights @ cases, (cases > 0).sum(axis=0)
         for i, (served, _) in enumerate(batch):

@@ -7,35 +7,45 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from typing import LiteralString
 
 import numpy as np
 import pyarrow as pa
 
-from parity311.records.schema import SERVICE_LEVEL_DAYS
+from parity311.records.cases import reports, service_level
 from parity311.records.store import Records
 
 COLUMNS = ("n_complaints", "n_repeats", "n_served", "n_not_due")
 
-QUERY = """
+_LEVEL = service_level("severity")
+IS_DUE = f"received_at + to_seconds(CAST({_LEVEL} * 86400 AS BIGINT)) <= $records_end::TIMESTAMP"
+"""SQL of whether a report's service level had passed when the records end."""
+
+
+def counted_cases(estimand: str) -> LiteralString:
+    """SQL of the cases among the reports that count under the estimand."""
+    in_time = f"date_diff('second', received_at, v.visited_at) / 86400.0 <= {_LEVEL}"
+    condition: dict[str, LiteralString] = {
+        "served": f"v.result = 'violation' AND {in_time}",
+        "visited": f"v.result <> 'no_access' AND {in_time}",
+        "enforced": "v.result = 'violation'",
+    }
+    return f"""SELECT DISTINCT r.case_id FROM reports r JOIN visits v USING (complaint_id)
+  WHERE {condition[estimand]}"""
+
+
+def _windows_query(estimand: str) -> LiteralString:
+    return f"""
 WITH reports AS (
-  SELECT *, COALESCE(incident_id, complaint_id) AS case_id,
-    date_diff('day', $date_from::TIMESTAMP, received_at) AS "day",
-    (CASE severity WHEN 'A' THEN $days_a WHEN 'B' THEN $days_b WHEN 'C' THEN $days_c
-      ELSE $days_d END) AS "level"
-  FROM complaints WHERE domain = $domain AND received_at < $date_to::TIMESTAMP
+  {reports("c.*, date_diff('day', $date_from::TIMESTAMP, received_at) AS day")}
 ), firsts AS (
   SELECT *, row_number() OVER (PARTITION BY case_id ORDER BY received_at, complaint_id) = 1
       AS is_first,
     row_number() OVER (PARTITION BY case_id, tract, "day" // 7
-      ORDER BY received_at, complaint_id) > 1 AS is_repeat,
-    received_at + to_seconds(CAST("level" * 86400 AS BIGINT)) <= $records_end::TIMESTAMP AS is_due
+      ORDER BY received_at, complaint_id) > 1 AS is_repeat, {IS_DUE} AS is_due
   FROM reports
 ), counted AS (
-  SELECT DISTINCT r.case_id FROM reports r JOIN visits v USING (complaint_id)
-  WHERE ($estimand = 'enforced'
-      OR date_diff('second', r.received_at, v.visited_at) / 86400.0 <= r."level")
-    AND (CASE WHEN $estimand = 'visited' THEN v.result <> 'no_access'
-      ELSE v.result = 'violation' END)
+  {counted_cases(estimand)}
 )
 SELECT f.tract, f."day" // 28 AS "window",
   count(*) FILTER (WHERE is_due) AS n_complaints,
@@ -76,15 +86,12 @@ def read_windows(
     estimand: str,
 ) -> Windows:
     """Count the records of a domain by whole windows of four weeks from the first day on."""
-    levels = {f"days_{code.lower()}": days for code, days in SERVICE_LEVEL_DAYS.items()}
     table = records.sql(
-        QUERY,
+        _windows_query(estimand),
         domain=domain,
         date_from=date_from,
         date_to=date_to,
         records_end=records.window[1],
-        estimand=estimand,
-        **levels,
     )
     return windows_from_table(table, geoid, max((date_to - date_from).days // 28, 1))
 

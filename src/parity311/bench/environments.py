@@ -110,7 +110,7 @@ def gymnasium_steps_per_second(slug: str) -> float:
 
 def vector_steps_per_second(slug: str, n_side_by_side: int = MOST_SIDE_BY_SIDE) -> float:
     """Steps per second through the Gymnasium vector environment, all episodes together."""
-    from parity311.adapters.vector_environment import ComplaintVectorEnvironment
+    from parity311.adapters.environment import ComplaintVectorEnvironment
 
     environment = ComplaintVectorEnvironment(n_side_by_side, domain=slug)
     rng = np.random.default_rng(0)

@@ -19,6 +19,7 @@ import numpy as np
 from parity311.bench.training import run_peer
 from parity311.domains.boiler import DOMAIN
 from parity311.mdp.harness import Harness
+from parity311.resampling import mean_interval
 from parity311.training import agent_for, train
 from parity311.training.frontier import (
     additive_epsilon,
@@ -29,7 +30,6 @@ from parity311.training.frontier import (
     score_rules,
     score_trained,
 )
-from parity311.training.intervals import mean_interval
 from parity311.training.loop import Trained
 from parity311.training.sweep import CPU_CHUNK
 

@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from parity311.city import setting as setting_module
 from parity311.city.agency import STAFFING_DAYS
-from parity311.city.buildings import draw_buildings
 from parity311.city.clock import draw_weather
 from parity311.city.filings import draw_filings, visit_filings
 from parity311.city.incidents import nearest_year
 from parity311.city.incumbent import EXPLORATION_SHARE, Rule, severity_then_first_in
+from parity311.city.places import draw_buildings
 from parity311.city.presets import Preset, check_dates, check_scenario, get_preset
 from parity311.city.process import FilingProcess, Process, describe_parameters
 from parity311.city.randomness import named_seed

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata, spearmanr
 
-from parity311.city.measure_service import measure_service
-from parity311.city.measures import BUILDINGS_DEPARTMENT, City, Measures, open_city
+from parity311.city.measures import BUILDINGS_DEPARTMENT, City, Measures, measure_service, open_city
 from parity311.city.targets import Target, all_targets
 
 _LEAST_RENTERS = 100

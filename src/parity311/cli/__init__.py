@@ -16,16 +16,14 @@ from typing import Annotated, NoReturn
 import typer
 
 from parity311.agents import list_agents
-from parity311.cli.audit import audit_command
+from parity311.cli.audit import audit_command, documents_command, explain_command
 from parity311.cli.bench import bench_app
-from parity311.cli.explain import documents_command, explain_command
-from parity311.cli.frontier import frontier_command
 from parity311.cli.off_policy import backtest_command
 from parity311.cli.options import Cities, Json, Preset, Runs, Seed, folder_of_its_own, print_json
 from parity311.cli.records import fetch_app, records_app
 from parity311.cli.reporting import app as reporting_app
 from parity311.cli.studies import parity_command, reproduce_command
-from parity311.cli.training import sweep_command, train_command
+from parity311.cli.training import frontier_command, sweep_command, train_command
 from parity311.errors import Parity311Error
 from parity311.storage.disk import disk_error
 from parity311.version import __version__

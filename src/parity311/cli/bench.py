@@ -125,7 +125,7 @@ def bench_reporting_command(
     as_json: Json = False,
 ) -> None:
     """The default correction for under-reporting: seconds by number of incidents."""
-    from parity311.bench.reporting import bench_reporting
+    from parity311.bench.audit import bench_reporting
 
     print_figures(bench_reporting(incidents), as_json)
 
@@ -133,7 +133,7 @@ def bench_reporting_command(
 @bench_app.command("shapley")
 def bench_shapley_command(as_json: Json = False) -> None:
     """Exact Shapley values, against shap's exact explainer."""
-    from parity311.bench.shapley import bench_shapley
+    from parity311.bench.audit import bench_shapley
 
     print_figures(bench_shapley(), as_json)
 

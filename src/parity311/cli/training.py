@@ -1,11 +1,28 @@
-"""The commands that learn: agents in one domain, and a whole frontier."""
+"""The commands that learn: agents in one domain, and a whole frontier.
+
+A live bar for a training: steps, reward, and how long it will take.
+
+`parity311 frontier DOMAIN`: parse, call, print. Nothing heavy is imported before it runs.
+"""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from parity311.agents import list_agents
 from parity311.cli.options import (
@@ -22,6 +39,146 @@ from parity311.cli.options import (
 )
 from parity311.errors import InputError
 from parity311.limits import MOST_AGENTS
+
+if TYPE_CHECKING:
+    from parity311.training.blocks import Progress as Told
+from parity311.cli.options import Runs, seed_option
+from parity311.limits import MOST_STEPS
+
+
+def frontier_command(
+    domain: Annotated[str, typer.Argument(help="A domain's name; `parity311 domains` has them.")],
+    city: Annotated[Path, typer.Option(help="Folder of a city, or of imported records.")],
+    preferences: Annotated[
+        int,
+        typer.Option(help="Preferences on the menu, 2 or more.", callback=within(2, MOST_AGENTS)),
+    ] = 128,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            help="Seeds of each; intervals need 2 or more.", callback=within(1, MOST_AGENTS)
+        ),
+    ] = 5,
+    agent: Annotated[
+        str,
+        typer.Option(
+            help=f"{list_agents(lambda entry: entry.covers_preferences)} (one network for all), or "
+            f"an agent for each: {list_agents(lambda entry: entry.sweeps)}."
+        ),
+    ] = "conditioned",
+    steps: Annotated[
+        int, typer.Option(help="Updates of every agent.", callback=within(1, MOST_STEPS))
+    ] = 10_000,
+    sweep: Annotated[
+        Path | None, typer.Option(help="Take the agents from the folder of an earlier sweep.")
+    ] = None,
+    estimator: Annotated[
+        str,
+        typer.Option(help="How complaints become incidents; the first that works if empty."),
+    ] = "",
+    sensitivity: Annotated[
+        bool, typer.Option(help="Measure which assumption moves the frontier most.")
+    ] = True,
+    seed: Annotated[int, seed_option("Of the test episodes.")] = 0,
+    runs: Runs = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Trade speed, cost and equity: which points nothing beats, to choose one from."""
+    from parity311.pipelines.frontier import FrontierConfig, run_frontier
+    from parity311.pipelines.progress import progress_bars
+
+    config = FrontierConfig(
+        domain=domain,
+        city=str(city),
+        preferences=preferences,
+        seeds=seeds,
+        agent=agent,
+        steps=steps,
+        sweep=str(sweep) if sweep else "",
+        estimator=estimator,
+        has_sensitivity=sensitivity,
+        seed=seed,
+    )
+    with progress_bars() as progress:
+        result = run_frontier(config, runs=runs, progress=progress)
+    if as_json:
+        from parity311.storage.strict_json import to_json
+
+        typer.echo(to_json(result), nl=False)
+    else:
+        _print(result)
+
+
+def _print(result: dict[str, Any]) -> None:
+    from parity311.number_text import format_interval, format_value
+
+    def say(label: str, figure: dict[str, Any] | None, number_format: Any = "percent") -> None:
+        if figure is None or figure["value"] is None:
+            typer.echo(f"{label}: not reached")
+            return
+        bounds = format_interval(figure["lower"], figure["upper"], number_format)
+        text = format_value(figure["value"], number_format)
+        typer.echo(f"{label}: {text}" + (f" ({bounds})" if bounds else ""))
+
+    points = result["points"]
+    typer.echo(f"{result['domain']}, {result['setting']}, tested from {result['test_from']}")
+    typer.echo(f"incidents by {result['estimator']}")
+    for name, reason in result["failed_estimators"].items():
+        typer.echo(f"  not by {name}: {reason}")
+    typer.echo(f"{result['n_best']} of {len(points)} preferences are beaten by nothing")
+    say("hypervolume", result["hypervolume"])
+    say("additive ε to cover every rule", result["additive_epsilon"], "number")
+    say("price of equity at a gap of 0.05", result["price_at_target"])
+    floor = result["floor_at_target"]
+    if floor is not None:
+        typer.echo(f"floor of that price: {format_value(floor, 'percent')}")
+    knee = points[result["knee"]]
+    weights = ", ".join(f"{name} {weight:.3f}" for name, weight in knee["preference"].items())
+    typer.echo(f"nearest to the best of everything: {weights}")
+    if result["most_moving"]:
+        typer.echo(f"moves it most: {result['most_moving']}")
+    typer.echo(f"Page: {result['page']}")
+
+
+@contextmanager
+def training_bar(title: str) -> Iterator[Told]:
+    """Give a function that draws the bar; without a terminal it prints a line every tenth."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _line_reporter(title)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("reward {task.fields[reward]:+.4f}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as bars:
+        task = bars.add_task(title, total=None, reward=0.0)
+
+        def report(taken: int, total: int, figures: dict[str, float]) -> None:
+            bars.update(task, completed=taken, total=total, reward=figures.get("reward", 0.0))
+
+        yield report
+
+
+def _line_reporter(title: str) -> Told:
+    told: set[int] = set()
+
+    def report(taken: int, total: int, figures: dict[str, float]) -> None:
+        tenth = 10 * taken // max(total, 1)
+        if tenth not in told:
+            told.add(tenth)
+            reward = figures.get("reward", 0.0)
+            print(
+                f"  {title}: {taken:,} of {total:,} steps, reward {reward:+.4f}",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    return report
 
 
 def train_command(
@@ -82,7 +239,6 @@ def train_command(
         )
     from parity311.domains import get_domain
     from parity311.reporting.estimate import check_estimator
-    from parity311.training.watching import training_bar
 
     found = get_domain(domain)
     weights = parse_preference(preference)
@@ -196,7 +352,6 @@ def sweep_command(
     from parity311.domains import get_domain
     from parity311.training.frontier import spread_preferences
     from parity311.training.sweep import run_sweep
-    from parity311.training.watching import training_bar
 
     grid = spread_preferences(get_domain(domain).preference, preferences)
     with training_bar(f"{agent} in {domain}, {len(grid)} × {seeds}") as progress:

@@ -41,8 +41,9 @@ from parity311.estimation.stream_book import StreamOffice
 from parity311.estimation.stream_dynamics import COVERAGE_PRICED, stream_dynamics
 from parity311.mdp.contract import Action, Domain, Policy, Protocol
 from parity311.mdp.harness import Harness
+from parity311.records.cases import numbered
 from parity311.records.schema import BOROUGHS
-from parity311.records.sql import cases, literal
+from parity311.records.sql import literal
 from parity311.records.store import open_records
 
 # fmt: off
@@ -92,7 +93,7 @@ months hold a few storms)."""
 OFFICE = StreamOffice(
     slug="drainage",
     shape=SHAPE,
-    place_sql=f"CASE borough {cases(BOROUGHS)} ELSE 0 END",
+    place_sql=numbered("borough", BOROUGHS, 0),
     history_sql="CASE WHEN gap_days IS NULL THEN 0 "
     f"WHEN gap_days <= {literal(SOON_DAYS)} THEN 2 ELSE 1 END",
     # 880 complaints a year in New York: the office is a fifth of it.

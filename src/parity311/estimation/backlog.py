@@ -24,6 +24,7 @@ from parity311.estimation.backlog_cases import (
     share_by_place,
 )
 from parity311.mdp.contract import N_STRATA
+from parity311.records.cases import STRATUM
 from parity311.records.schema import VISIT_RESULTS
 from parity311.records.sql import add_columns, connect, literal
 from parity311.records.store import Records
@@ -199,9 +200,8 @@ def _read_truth(
 _TRUE_INCIDENTS = f"""
 SELECT CAST(i.began_at >= $date_from::TIMESTAMP AS INT) AS is_later, i.n_reports, i.category,
   CAST(i.is_actionable AS INT) AS is_actionable, t.community_board AS board,
-  CASE t.borough {backlog_cases.BOROUGH_NUMBER} ELSE 0 END AS borough,
-  CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-    ELSE {literal(N_STRATA - 1)} END AS stratum,
+  {backlog_cases.BOROUGH} AS borough,
+  {STRATUM} AS stratum,
   epoch(i.natural_end_at - i.began_at) / {literal(backlog_cases.DAY_SECONDS)} AS life_days
 FROM incidents i JOIN tracts t ON t.geoid = i.tract"""
 

@@ -14,15 +14,13 @@ import numpy as np
 
 from parity311.engines.backlog.params import N_STARTS
 from parity311.engines.backlog.process import N_CODES, BacklogShape
-from parity311.errors import EstimationError, InputError
+from parity311.errors import InputError
 from parity311.mdp.contract import N_STRATA
+from parity311.records import cases as case_sql
 from parity311.records.schema import BOROUGHS, SEVERITIES, VISIT_RESULTS
-from parity311.records.sql import cases as numbered
 from parity311.records.sql import literal
 from parity311.records.store import Records
 
-FEWEST_CASES = 200
-"""Cases below which a backlog cannot be estimated (assumed: fifty for each severity code)."""
 CHANCE_PRIOR = 25.0
 """Visits at the city's rate that are added to a place's own (assumed)."""
 DAY_SECONDS = 86_400.0
@@ -84,74 +82,48 @@ def read_cases(records: Records, domain: str, date_from: date, date_to: date) ->
             f"{', '.join(records.domains)}; give a city that has them."
         )
     rows = records.sql(_CASES, domain=domain, date_from=date_from, date_to=date_to)
-
-    def column(name: str, kind: type = np.float64) -> np.ndarray:
-        return rows[name].to_numpy(zero_copy_only=False).astype(kind)
-
-    visited, result = column("visited"), column("result", np.int64)
+    visited, result = case_sql.column(rows, "visited"), case_sql.column(rows, "result", np.int64)
     is_settled = (result >= 0) & (result != VISIT_RESULTS.index("no_access"))
-    closed = np.nan_to_num(column("left_after"), nan=np.inf)
-    cases = QueueCases(
+    closed = np.nan_to_num(case_sql.column(rows, "left_after"), nan=np.inf)
+    found = QueueCases(
         date_from=date_from,
         date_to=date_to,
         complaint_id=rows["complaint_id"].to_numpy(zero_copy_only=False),
-        began=column("began"),
+        began=case_sql.column(rows, "began"),
         left=np.where(is_settled, np.minimum(visited, closed), closed),
         visited=visited,
         result=result,
-        last_heard=column("last_heard"),
-        stratum=column("stratum", np.int64),
-        code=column("code", np.int64),
-        board=column("board", np.int64),
-        borough=column("borough", np.int64),
+        last_heard=case_sql.column(rows, "last_heard"),
+        stratum=case_sql.column(rows, "stratum", np.int64),
+        code=case_sql.column(rows, "code", np.int64),
+        board=case_sql.column(rows, "board", np.int64),
+        borough=case_sql.column(rows, "borough", np.int64),
         category=rows["category"].to_numpy(zero_copy_only=False),
         building=rows["building"].to_numpy(zero_copy_only=False),
-        n_reports=column("n_reports", np.int64),
+        n_reports=case_sql.column(rows, "n_reports", np.int64),
     )
-    n_inside = int(cases.is_inside.sum())
-    if n_inside < FEWEST_CASES:
-        raise EstimationError(
-            f"{records.folder} has {n_inside} cases of {domain!r} from {date_from} to {date_to}; "
-            f"at least {FEWEST_CASES} are needed, give more months."
-        )
-    return cases
+    case_sql.check_enough(records, domain, int(found.is_inside.sum()), (date_from, date_to))
+    return found
 
 
-_CODES = numbered(SEVERITIES)
-_RESULTS = numbered(VISIT_RESULTS)
-BOROUGH_NUMBER = numbered(BOROUGHS)
+BOROUGH = case_sql.numbered("t.borough", BOROUGHS, 0)
+_REPORT = f"""c.complaint_id, c.received_at, c.severity, c.category,
+    COALESCE(c.building_id, c.tract) AS building, COALESCE(t.community_board, 0) AS board,
+    {BOROUGH} AS borough, {case_sql.STRATUM} AS stratum"""
+_FIRST = ("stratum", "severity", "board", "borough", "category", "building")
 _CASES = f"""
 WITH own AS (
-  SELECT c.complaint_id, c.received_at, c.severity, c.category,
-    COALESCE(c.building_id, c.tract) AS building,
-    COALESCE(c.incident_id, c.complaint_id) AS case_id,
-    COALESCE(t.community_board, 0) AS board,
-    CASE t.borough {BOROUGH_NUMBER} ELSE 0 END AS borough,
-    CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-      ELSE {literal(N_STRATA - 1)} END AS stratum
-  FROM complaints c LEFT JOIN tracts t ON t.geoid = c.tract
-  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP
-), cases AS (
-  SELECT case_id, min(received_at) AS began, count(*) AS n_reports,
-    arg_min(complaint_id, received_at) AS complaint_id, arg_min(stratum, received_at) AS stratum,
-    arg_min(severity, received_at) AS severity, arg_min(board, received_at) AS board,
-    arg_min(borough, received_at) AS borough, arg_min(category, received_at) AS category,
-    arg_min(building, received_at) AS building
-  FROM own GROUP BY case_id
-), first_visits AS (
-  SELECT complaint_id, min(visited_at) AS visited_at, arg_min(result, visited_at) AS result
-  FROM visits WHERE visited_at < $date_to::TIMESTAMP GROUP BY complaint_id
-), heard AS (
-  SELECT k.case_id, max(own.received_at) AS last_heard
-  FROM cases k JOIN first_visits v USING (complaint_id) JOIN own ON own.case_id = k.case_id
-  WHERE own.received_at < v.visited_at GROUP BY k.case_id
+  {case_sql.reports(_REPORT, "LEFT JOIN tracts t ON t.geoid = c.tract")}
+), cases AS ({case_sql.cases(*_FIRST)}
+), first_visits AS ({case_sql.FIRST_VISITS}
+), heard AS ({case_sql.LAST_HEARD}
 )
 SELECT k.complaint_id, k.stratum, k.board, k.borough, k.category, k.building, k.n_reports,
-  CASE k.severity {_CODES} END AS code,
+  {case_sql.numbered("k.severity", SEVERITIES)} AS code,
   epoch(k.began - $date_from::TIMESTAMP) / {literal(DAY_SECONDS)} AS began,
   epoch(v.visited_at - $date_from::TIMESTAMP) / {literal(DAY_SECONDS)} AS visited,
   epoch(h.last_heard - $date_from::TIMESTAMP) / {literal(DAY_SECONDS)} AS last_heard,
-  CASE v.result {_RESULTS} ELSE -1 END AS result,
+  {case_sql.numbered("v.result", VISIT_RESULTS, -1)} AS result,
   CASE WHEN o.closed_at < $date_to::TIMESTAMP
     THEN epoch(o.closed_at - $date_from::TIMESTAMP) / {literal(DAY_SECONDS)} END AS left_after
 FROM cases k LEFT JOIN first_visits v USING (complaint_id) LEFT JOIN heard h USING (case_id)
@@ -248,16 +220,8 @@ def put_away_rate(cases: QueueCases, oldest_days: float) -> float:
 
 def visits_per_day(records: Records, domain: str, cases: QueueCases) -> float:
     """Visits made a day in the period."""
-    rows = records.sql(
-        """
-SELECT count(*) AS n FROM visits v JOIN complaints c USING (complaint_id)
-WHERE c.domain = $domain AND v.visited_at >= $date_from::TIMESTAMP
-  AND v.visited_at < $date_to::TIMESTAMP""",
-        domain=domain,
-        date_from=cases.date_from,
-        date_to=cases.date_to,
-    )
-    return float(rows["n"][0].as_py()) / max(cases.n_days, 1)
+    n_visits = case_sql.count_visits(records, domain, cases.date_from, cases.date_to)
+    return float(n_visits) / max(cases.n_days, 1)
 
 
 def returning_share(records: Records, domain: str, cases: QueueCases) -> float:
@@ -285,9 +249,8 @@ def addresses_by_place(
     """Number of buildings by community board, borough and stratum, that meet a condition."""
     rows = records.sql(f"""
 SELECT COALESCE(t.community_board, 0) AS board,
-  CASE t.borough {BOROUGH_NUMBER} ELSE 0 END AS borough,
-  CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-    ELSE {literal(N_STRATA - 1)} END AS stratum, count(*) AS n
+  {BOROUGH} AS borough,
+  {case_sql.STRATUM} AS stratum, count(*) AS n
 FROM buildings b JOIN tracts t ON t.geoid = b.tract WHERE {condition} GROUP BY 1, 2, 3""")
     return {(row["board"], row["borough"], row["stratum"]): row["n"] for row in rows.to_pylist()}
 

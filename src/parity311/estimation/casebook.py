@@ -15,12 +15,10 @@ import numpy as np
 from parity311.engines.table.scores import fit_logistic, one_hot, predict
 from parity311.errors import EstimationError
 from parity311.mdp.contract import N_STRATA
+from parity311.records import cases as case_sql
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES, VISIT_RESULTS
-from parity311.records.sql import cases, identifier, literal
+from parity311.records.sql import identifier
 from parity311.records.store import Records
-
-FEWEST_CASES = 200
-"""Cases below which a queue cannot be estimated (assumed: three per kind of complaint)."""
 
 KIND_PRIOR = 25.0
 """Visits the logistic fit counts for in a kind of its own (assumed)."""
@@ -75,67 +73,43 @@ def read_casebook(
 ) -> Casebook:
     """Collect the cases of a domain first reported in [date_from, date_to)."""
     rows = records.sql(_cases_query(flags), domain=domain, date_from=date_from, date_to=date_to)
-    if rows.num_rows < FEWEST_CASES:
-        raise EstimationError(
-            f"{records.folder} has {rows.num_rows} cases of {domain!r} from {date_from} to "
-            f"{date_to}; at least {FEWEST_CASES} are needed, give more months."
-        )
-
-    def column(name: str, kind: type = np.float64) -> np.ndarray:
-        return rows[name].to_numpy(zero_copy_only=False).astype(kind)
-
+    case_sql.check_enough(records, domain, rows.num_rows, (date_from, date_to))
     return Casebook(
         date_from=date_from,
         date_to=date_to,
         complaint_id=rows["complaint_id"].to_numpy(zero_copy_only=False),
-        stratum=column("stratum", np.int64),
-        code=column("code", np.int64),
-        units=column("units"),
-        month=column("month", np.int64) - 1,
-        flags={flag: column(flag, np.int64) for flag in flags},
-        n_reports=column("n_reports", np.int64),
-        visit_wait=column("visit_wait"),
-        since_known=column("since_known"),
-        result=column("result", np.int64),
-        unvisited_days=column("unvisited_days"),
+        stratum=case_sql.column(rows, "stratum", np.int64),
+        code=case_sql.column(rows, "code", np.int64),
+        units=case_sql.column(rows, "units"),
+        month=case_sql.column(rows, "month", np.int64) - 1,
+        flags={flag: case_sql.column(rows, flag, np.int64) for flag in flags},
+        n_reports=case_sql.column(rows, "n_reports", np.int64),
+        visit_wait=case_sql.column(rows, "visit_wait"),
+        since_known=case_sql.column(rows, "since_known"),
+        result=case_sql.column(rows, "result", np.int64),
+        unvisited_days=case_sql.column(rows, "unvisited_days"),
     )
 
 
 def _cases_query(flags: tuple[str, ...]) -> LiteralString:
     columns: list[LiteralString] = [identifier(flag) for flag in flags]
-    chosen = "".join(
-        f",\n    arg_min(CAST({flag} AS INT), received_at) AS {flag}" for flag in columns
-    )
-    kept = "".join(f", COALESCE({flag}, 0) AS {flag}" for flag in columns)
-    codes = cases(SEVERITIES)
-    results = cases(VISIT_RESULTS)
+    kept = "".join(f", COALESCE(CAST({flag} AS INT), 0) AS {flag}" for flag in columns)
+    joins = "LEFT JOIN tracts t ON t.geoid = c.tract"
+    joins = f"{joins} LEFT JOIN buildings b ON b.building_id = c.building_id"
     day = "86400.0"
     return f"""
 WITH own AS (
-  SELECT c.*, COALESCE(c.incident_id, c.complaint_id) AS case_id, b.units,
-    CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-      ELSE {literal(N_STRATA - 1)} END AS stratum
-  FROM complaints c LEFT JOIN tracts t ON t.geoid = c.tract
-    LEFT JOIN buildings b ON b.building_id = c.building_id
-  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP
-), cases AS (
-  SELECT case_id, min(received_at) AS began, count(*) AS n_reports,
-    arg_min(complaint_id, received_at) AS complaint_id, arg_min(stratum, received_at) AS stratum,
-    arg_min(severity, received_at) AS severity, arg_min(units, received_at) AS units{chosen}
-  FROM own GROUP BY case_id HAVING min(received_at) >= $date_from::TIMESTAMP
-), first_visits AS (
-  SELECT complaint_id, min(visited_at) AS visited_at, arg_min(result, visited_at) AS result
-  FROM visits WHERE visited_at < $date_to::TIMESTAMP GROUP BY complaint_id
-), heard AS (
-  SELECT k.case_id, max(own.received_at) AS last_heard
-  FROM cases k JOIN first_visits v USING (complaint_id) JOIN own ON own.case_id = k.case_id
-  WHERE own.received_at < v.visited_at GROUP BY k.case_id
+  {case_sql.reports(f"c.*, b.units, {case_sql.STRATUM} AS stratum", joins)}
+), cases AS ({case_sql.cases("stratum", "severity", "units", *columns)}
+  HAVING min(received_at) >= $date_from::TIMESTAMP
+), first_visits AS ({case_sql.FIRST_VISITS}
+), heard AS ({case_sql.LAST_HEARD}
 )
-SELECT k.complaint_id, k.stratum, CASE k.severity {codes} END AS code,
+SELECT k.complaint_id, k.stratum, {case_sql.numbered("k.severity", SEVERITIES)} AS code,
   COALESCE(k.units, 1) AS units, month(k.began) AS month, k.n_reports{kept},
   epoch(v.visited_at - k.began) / {day} AS visit_wait,
   epoch(v.visited_at - h.last_heard) / {day} AS since_known,
-  CASE v.result {results} ELSE -1 END AS result,
+  {case_sql.numbered("v.result", VISIT_RESULTS, -1)} AS result,
   CASE WHEN v.visited_at IS NULL AND o.closed_at < $date_to::TIMESTAMP
     THEN epoch(o.closed_at - k.began) / {day} END AS unvisited_days
 FROM cases k LEFT JOIN first_visits v USING (complaint_id) LEFT JOIN heard h USING (case_id)

@@ -33,6 +33,7 @@ from parity311.estimation.stream_book import (
 )
 from parity311.estimation.visit_sequences import believe_lifetime, read_sequences
 from parity311.mdp.contract import N_STRATA
+from parity311.records.cases import STRATUM
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
 from parity311.records.sql import add_columns, connect
 from parity311.records.store import Records
@@ -248,9 +249,9 @@ def _levels(shape: StreamShape) -> tuple[int, ...]:
     return (shape.n_places, N_LEVELS, shape.n_histories)
 
 
-_TRUE_INCIDENTS = """
+_TRUE_INCIDENTS = f"""
 SELECT i.n_reports, i.began_at,
-  CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1 ELSE 5 END AS stratum,
+  {STRATUM} AS stratum,
   epoch(i.natural_end_at - i.began_at) / 86400.0 AS lifetime_days,
   epoch(i.ended_at - i.first_reported_at) / 86400.0 AS heard_days
 FROM incidents i LEFT JOIN tracts t ON t.geoid = i.tract

@@ -13,14 +13,13 @@ from typing import LiteralString
 import numpy as np
 
 from parity311.engines.stream.process import N_LEVELS, ActionTable, StreamShape
-from parity311.errors import EstimationError
-from parity311.mdp.contract import N_STRATA
 from parity311.records.absent import no_such_domain
+from parity311.records.cases import CUT_OFF, STRATUM, cases, check_enough, column, numbered, reports
 from parity311.records.schema import SEVERITIES
-from parity311.records.sql import cases, literal
+from parity311.records.sql import literal
 from parity311.records.store import Records
 
-FEWEST_CASES = 120
+FEWEST_IN_STREAM = 120
 """Cases below which a stream cannot be estimated (assumed: a few per kind that matters)."""
 FEWEST_TESTED = 30
 """Cases below which nothing is scored: where the truth is known every case brings its own chance,
@@ -89,10 +88,6 @@ def season_of(day: date) -> int:
     return day.month % 12 // 3
 
 
-CUT_OFF = "INTERVAL 1 MICROSECOND PRECEDING"
-"""The last moment a trailing window may look at."""
-
-
 def read_book(
     office: StreamOffice,
     records: Records,
@@ -100,7 +95,7 @@ def read_book(
     date_to: date,
     cut_off: LiteralString = CUT_OFF,
     *,
-    fewest: int = FEWEST_CASES,
+    fewest: int = FEWEST_IN_STREAM,
 ) -> Book:
     """Collect an office's cases first reported in [date_from, date_to), `fewest` of them at least.
 
@@ -111,31 +106,23 @@ def read_book(
     rows = records.sql(
         _book_query(office, cut_off), domain=office.slug, date_from=date_from, date_to=date_to
     )
-    if rows.num_rows < fewest:
-        raise EstimationError(
-            f"{records.folder} has {rows.num_rows} cases of {office.slug!r} from {date_from} to "
-            f"{date_to}; at least {fewest} are needed, give more months."
-        )
-
-    def column(name: str, kind: type = np.float64) -> np.ndarray:
-        return rows[name].to_numpy(zero_copy_only=False).astype(kind)
-
+    check_enough(records, office.slug, rows.num_rows, (date_from, date_to), fewest)
     shape = office.shape
-    place, history = column("place", np.int64), column("history", np.int64)
-    level = N_LEVELS - 1 - column("code", np.int64)
+    place, history = column(rows, "place", np.int64), column(rows, "history", np.int64)
+    level = N_LEVELS - 1 - column(rows, "code", np.int64)
     kind = (place * N_LEVELS + level) * shape.n_histories + history
     return Book(
         complaint_id=rows["complaint_id"].to_numpy(zero_copy_only=False),
-        stratum=column("stratum", np.int64),
+        stratum=column(rows, "stratum", np.int64),
         kind=kind,
-        season=column("month", np.int64) % 12 // 3,
-        units=column("units"),
-        n_extra=column("n_reports") - 1.0,
-        open_days=column("open_days"),
-        looked_days=column("looked_days"),
-        is_found=column("is_found"),
-        n_visits=column("n_visits"),
-        first_wait=column("first_wait"),
+        season=column(rows, "month", np.int64) % 12 // 3,
+        units=column(rows, "units"),
+        n_extra=column(rows, "n_reports") - 1.0,
+        open_days=column(rows, "open_days"),
+        looked_days=column(rows, "looked_days"),
+        is_found=column(rows, "is_found"),
+        n_visits=column(rows, "n_visits"),
+        first_wait=column(rows, "first_wait"),
         dates=(date_from, date_to),
     )
 
@@ -143,16 +130,8 @@ def read_book(
 def _book_query(office: StreamOffice, cut_off: LiteralString) -> LiteralString:
     day = "86400.0"
     return f"""
-WITH own AS (
-  SELECT c.*, COALESCE(c.incident_id, c.complaint_id) AS case_id
-  FROM complaints c
-  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP
-), cases AS (
-  SELECT case_id, min(received_at) AS began, count(*) AS n_reports,
-    arg_min(complaint_id, received_at) AS complaint_id, arg_min(tract, received_at) AS tract,
-    arg_min(building_id, received_at) AS building_id, arg_min(severity, received_at) AS severity,
-    arg_min(category, received_at) AS category
-  FROM own GROUP BY case_id
+WITH own AS ({reports()}
+), cases AS ({cases("tract", "building_id", "severity", "category")}
 ), known AS (
   SELECT k.*, epoch(began - lag(began) OVER (PARTITION BY building_id ORDER BY began))
       / {day} AS gap_days,
@@ -173,12 +152,11 @@ WITH own AS (
 ), described AS (
   SELECT k.*, t.borough, t.community_board, COALESCE(b.units, 1) AS units,
     k.n_near / greatest(k.n_city / (SELECT count(*) FROM tracts), 1e-9) AS near_ratio,
-    CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-      ELSE {literal(N_STRATA - 1)} END AS stratum
+    {STRATUM} AS stratum
   FROM known k LEFT JOIN tracts t ON t.geoid = k.tract
     LEFT JOIN buildings b ON b.building_id = k.building_id
 )
-SELECT k.complaint_id, k.stratum, CASE k.severity {cases(SEVERITIES)} END AS code, k.units,
+SELECT k.complaint_id, k.stratum, {numbered("k.severity", SEVERITIES)} AS code, k.units,
   month(k.began) AS month, k.n_reports, ({office.place_sql}) AS place,
   ({office.history_sql}) AS history,
   epoch(least(COALESCE(o.closed_at, $date_to::TIMESTAMP), $date_to::TIMESTAMP) - k.began)

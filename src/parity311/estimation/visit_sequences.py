@@ -30,8 +30,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from parity311.records.cases import cases, column, numbered, reports
 from parity311.records.schema import SEVERITIES
-from parity311.records.sql import cases, literal
+from parity311.records.sql import literal
 from parity311.records.store import Records
 
 GRID_DAYS = np.geomspace(2.0, 2000.0, 29)
@@ -114,38 +115,29 @@ class Sequences(NamedTuple):
 def read_sequences(slug: str, records: Records, date_from: date, date_to: date) -> Sequences:
     """Visits before `date_to` to the cases first reported in [date_from, date_to)."""
     rows = records.sql(_QUERY, domain=slug, date_from=date_from, date_to=date_to)
-
-    def column(name: str, kind: type = np.float64) -> np.ndarray:
-        return rows[name].to_numpy(zero_copy_only=False).astype(kind)
-
-    first_days = np.maximum(column("first_days"), 0.0)
-    second_days = column("second_days")
+    first_days = np.maximum(column(rows, "first_days"), 0.0)
+    second_days = column(rows, "second_days")
     has_second = np.isfinite(second_days)
     return Sequences(
-        code=column("code", np.int64),
-        category=column("category", np.int64) - 1,
+        code=column(rows, "code", np.int64),
+        category=column(rows, "category", np.int64) - 1,
         first_days=first_days,
         second_days=np.where(has_second, np.maximum(second_days, first_days), first_days),
-        result=column("result", np.int64),
+        result=column(rows, "result", np.int64),
     )
 
 
 _SHUT = literal(SHUT_THEN_FOUND)
 _NUMBERS = {"violation": FOUND, "no_access": SHUT_THEN_FOUND}
 _QUERY = f"""
-WITH own AS (
-  SELECT c.*, COALESCE(c.incident_id, c.complaint_id) AS case_id FROM complaints c
-  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP
-), cases AS (
-  SELECT min(received_at) AS began, arg_min(complaint_id, received_at) AS complaint_id,
-    arg_min(severity, received_at) AS severity, arg_min(category, received_at) AS category
-  FROM own GROUP BY case_id HAVING min(received_at) >= $date_from::TIMESTAMP
+WITH own AS ({reports()}
+), cases AS ({cases("severity", "category")} HAVING min(received_at) >= $date_from::TIMESTAMP
 ), made AS (
   SELECT complaint_id, visited_at, attempt,
-    CASE result {cases(_NUMBERS)} ELSE {literal(NOTHING)} END AS number
+    {numbered("result", _NUMBERS, NOTHING)} AS number
   FROM visits WHERE visited_at < $date_to::TIMESTAMP AND attempt <= 2
 )
-SELECT CASE k.severity {cases(SEVERITIES)} ELSE {literal(len(SEVERITIES) - 1)} END AS code,
+SELECT {numbered("k.severity", SEVERITIES, len(SEVERITIES) - 1)} AS code,
   dense_rank() OVER (ORDER BY k.category) AS category,
   epoch(a.visited_at - k.began) / 86400.0 AS first_days,
   CASE WHEN a.number = {_SHUT} THEN epoch(b.visited_at - k.began) / 86400.0

@@ -18,10 +18,11 @@ import numpy as np
 
 from parity311.errors import InputError
 from parity311.estimation.correction import Correction
-from parity311.evaluation.metrics import Figure, divide, figure_of, gap_figure
+from parity311.evaluation.metrics import divide, gap_figure
 from parity311.evaluation.titles import TODAY
 from parity311.mdp.contract import N_KNOWN_STRATA
 from parity311.reporting.incidents import INTERVAL
+from parity311.resampling import ANY, Figure, bootstrap_weights, figure_of
 
 
 def gap_ranges(
@@ -120,9 +121,7 @@ class Resamples:
             )
         return interquartile_mean(np.take_along_axis(samples, self.seeds, axis=1))
 
-    def figure(
-        self, samples: np.ndarray, within: tuple[float, float] = (-np.inf, np.inf)
-    ) -> Figure:
+    def figure(self, samples: np.ndarray, within: tuple[float, float] = ANY) -> Figure:
         """The estimate with its interval from the statistic on every resample, (1 + B,)."""
         return figure_of(samples, self.widening, within)
 
@@ -151,11 +150,10 @@ def make_resamples(
         )
     rng = np.random.default_rng(seed)
     seeds = rng.integers(0, n_seeds, (n_resamples, n_seeds))
-    episodes = rng.multinomial(n_episodes, np.full(n_episodes, 1 / n_episodes), size=n_resamples)
     few = np.sqrt(n_seeds / (n_seeds - 1)) if n_seeds > 1 else 1.0
     return Resamples(
         np.vstack([np.arange(n_seeds), seeds]),
-        np.vstack([np.ones((1, n_episodes)), episodes]),
+        bootstrap_weights(n_episodes, n_resamples, rng),
         float(few) * table_factor,
     )
 

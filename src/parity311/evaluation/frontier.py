@@ -22,8 +22,8 @@ from parity311.evaluation.rollout import CHUNK, Contender, Episodes, evaluate
 from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA
 from parity311.mdp.equity import EquityParams, coverage_gap, relative_need_weights
 from parity311.mdp.harness import Harness
+from parity311.resampling import ANY, mean_interval
 from parity311.training.frontier import additive_epsilon, find_nondominated, hypervolume
-from parity311.training.intervals import ANY, mean_interval
 from parity311.training.loop import Trained
 
 SETTLING_GAINS = (2.0, 1.0, 0.5, 0.25, 0.25)

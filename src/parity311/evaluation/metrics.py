@@ -15,63 +15,16 @@ import numpy as np
 
 from parity311.evaluation.rollout import Episodes
 from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, N_REWARDS
+from parity311.resampling import ANY, LEVEL, SHARE, UNDEFINED, Figure, bootstrap_weights, figure_of
 
 N_RESAMPLES = 400
-LEVEL = 0.95
 FEWEST_REFERENCE = 30
 """Correct escalations of the reference, over all scored episodes, below which a relative change
 against it is not defined: the count alone then varies by a fifth and more (1/√30)."""
-SHARE = (0.0, 1.0)
-"""Where a share, and a difference between the largest and the smallest share, can lie."""
 ROUNDING = 1e-9
 """A difference of shares that is smaller comes from rounding."""
 DIRECTIONS = ("levelling up", "levelling down", "both", "widened", "no clear change")
 """How a gap can move against another policy's; the first three close it."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """An estimate with its interval and standard error."""
-
-    value: float
-    lower: float
-    upper: float
-    error: float
-
-    def as_record(self) -> dict[str, float]:
-        """Plain numbers for a file."""
-        return {"value": self.value, "lower": self.lower, "upper": self.upper}
-
-
-UNDEFINED = Figure(float("nan"), float("nan"), float("nan"), float("nan"))
-
-
-def interval_around(value: float, drawn: np.ndarray, widening: float = 1.0) -> tuple[float, float]:
-    """95 % interval of a statistic from its resamples, (B,) finite; the estimate lies within.
-
-    Percentiles, with their distance from the estimate widened. Where they leave the estimate out,
-    resampling moves the statistic by more than it spreads; how far the estimate itself was moved
-    is then unknown, so the interval covers the percentiles and their mirror image about it.
-    """
-    tail = (1.0 - LEVEL) / 2.0
-    lower, upper = value + widening * (np.quantile(drawn, [tail, 1.0 - tail]) - value)
-    if not lower <= value <= upper:
-        reach = max(abs(lower - value), abs(upper - value))
-        lower, upper = value - reach, value + reach
-    return float(lower), float(upper)
-
-
-def figure_of(
-    samples: np.ndarray, widening: float, within: tuple[float, float] = (-np.inf, np.inf)
-) -> Figure:
-    """Figure from a statistic on the data and on every resample, (1 + B,), its range respected."""
-    value, drawn = float(samples[0]), samples[1:]
-    drawn = drawn[np.isfinite(drawn)]
-    if len(drawn) < 2 or not np.isfinite(value):
-        return Figure(value, float("nan"), float("nan"), float("nan"))
-    lower, upper = interval_around(value, drawn, widening)
-    lower, upper = min(max(lower, within[0]), value), max(min(upper, within[1]), value)
-    return Figure(value, lower, upper, widening * float(drawn.std(ddof=1)))
 
 
 def gap_figure(coverage: np.ndarray, widening: float = 1.0) -> Figure:
@@ -123,8 +76,7 @@ class Resampled:
         n_resamples: int = N_RESAMPLES,
     ) -> None:
         rng = np.random.default_rng(seed)
-        drawn = rng.multinomial(n_episodes, np.full(n_episodes, 1 / n_episodes), size=n_resamples)
-        self.weights = np.concatenate([np.ones((1, n_episodes)), drawn])
+        self.weights = bootstrap_weights(n_episodes, n_resamples, rng)
         """(1 + B, episodes): the first row is the data itself"""
         self.widening = 1.0 if n_cases is None else float(np.sqrt(1.0 + n_drawn / n_cases))
 
@@ -132,9 +84,7 @@ class Resampled:
         """Sum over episodes (leading axis) in every sample: (1 + B, ...)."""
         return np.tensordot(self.weights, np.asarray(values, np.float64), axes=1)
 
-    def figure(
-        self, samples: np.ndarray, within: tuple[float, float] = (-np.inf, np.inf)
-    ) -> Figure:
+    def figure(self, samples: np.ndarray, within: tuple[float, float] = ANY) -> Figure:
         """Figure from the statistic on every sample, (1 + B,), within its range."""
         return figure_of(samples, self.widening, within)
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from parity311.audit.resample import draw_weights
 from parity311.explain.exact import Attribution
+from parity311.resampling import exponential_weights
 
 N_BINS = 10
 """Quantile bins in which two groups' distributions of a feature are compared."""
@@ -102,7 +102,7 @@ def split_gap(
     """
     rng = np.random.default_rng(seed)
     places, tract = np.unique(tract, return_inverse=True)
-    weights = np.vstack([np.ones(len(places)), draw_weights(len(places), n_draws, rng)])
+    weights = np.vstack([np.ones(len(places)), exponential_weights(len(places), n_draws, rng)])
     values = attribution.values[:, :, action]
     parts = _mean_by_tract(values, in_group, tract, weights)
     parts -= _mean_by_tract(values, in_reference, tract, weights)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import LiteralString
 
-from parity311.records.sql import cases, literal, literals
+from parity311.records.sql import branches, literal, literals
 
 EARLIEST = "1988-01-01"
 """First day a complaint can have: the oldest DOB complaint is of 1988-12-30; 1900-01-01 is the
@@ -116,7 +116,7 @@ def zip_code(expression: LiteralString) -> LiteralString:
 
 def borough_digit(expression: LiteralString) -> LiteralString:
     """Borough number of a borough's name in any case; null where unspecified."""
-    return f"CASE upper(trim({expression})) {cases(BOROUGH_DIGITS)} END"
+    return f"CASE upper(trim({expression})) {branches(BOROUGH_DIGITS)} END"
 
 
 def board_311(expression: LiteralString) -> LiteralString:

@@ -16,8 +16,13 @@ from parity311.errors import EstimationError, InputError
 from parity311.estimation.world import World, make_world
 from parity311.evaluation.compare import later_flow
 from parity311.evaluation.frontier import Frontier, play_frontier
-from parity311.evaluation.frontier_records import PriceFloor, price_of_rule, summarise_frontier
-from parity311.evaluation.frontier_sensitivity import measure_sensitivity, name_most_moving
+from parity311.evaluation.frontier_figures import (
+    PriceFloor,
+    measure_sensitivity,
+    name_most_moving,
+    price_of_rule,
+    summarise_frontier,
+)
 from parity311.mdp.contract import Domain
 from parity311.mdp.harness import Harness
 from parity311.pipelines.audit_records import add_records
@@ -32,8 +37,7 @@ from parity311.training import train
 from parity311.training.checkpoint import digest_arrays
 from parity311.training.frontier import load_moocore, spread_preferences
 from parity311.training.loop import Trained
-from parity311.training.sweep import run_sweep
-from parity311.training.sweep_reading import read_sweep
+from parity311.training.sweep import read_sweep, run_sweep
 
 ESTIMATORS = ("exposure_rate", "raw", "as_published")
 """Corrections that are exchanged; the first is the one that is used"""

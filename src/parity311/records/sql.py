@@ -78,7 +78,7 @@ def identifier(name: str) -> LiteralString:
     return cast(LiteralString, '"' + name.replace('"', '""') + '"')
 
 
-def cases(values: Iterable[str] | Mapping[str, float]) -> LiteralString:
+def branches(values: Iterable[str] | Mapping[str, float]) -> LiteralString:
     """The branches of a CASE that numbers these texts: from 0 on, or as the mapping says."""
     pairs = values if isinstance(values, Mapping) else {name: i for i, name in enumerate(values)}
     return " ".join(f"WHEN {literal(name)} THEN {literal(n)}" for name, n in pairs.items())

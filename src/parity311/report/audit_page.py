@@ -22,9 +22,9 @@ from parity311.report.audit_comparison import (
     episode_section,
     override_section,
     rules_section,
+    tract_pictures,
     words_of_verdicts,
 )
-from parity311.report.audit_tracts import tract_pictures
 from parity311.report.audit_words import (
     COUNTED,
     GROUPS,

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.special import expit
 
+from parity311.records.cases import CASE_ID, KNOWN
 from parity311.records.store import Records
 from parity311.reporting.areas import Areas
 
@@ -224,13 +225,12 @@ def _rates(pairs: np.ndarray) -> np.ndarray:
 def read_cases(records: Records, domain: str, date_to: date, areas: Areas) -> BuildingCases:
     """Cases that residents opened at a building before ``date_to``."""
     rows = records.sql(
-        """
+        f"""
 WITH r AS (
-  SELECT c.*, COALESCE(c.incident_id, c.complaint_id) AS incident, o.closed_at,
+  SELECT c.*, {CASE_ID} AS incident, o.closed_at,
     o.disposition_class AS ended
   FROM complaints c LEFT JOIN outcomes o USING (complaint_id)
-  WHERE c.domain = $domain AND c.building_id IS NOT NULL AND c.channel <> 'OTHER'
-    AND c.received_at < $date_to::TIMESTAMP
+  WHERE {KNOWN} AND c.building_id IS NOT NULL AND c.channel <> 'OTHER'
 )
 SELECT incident, any_value(building_id) AS building, arg_min(tract, received_at) AS tract,
   epoch(min(received_at)) / 86400 AS opened,

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from parity311.errors import InputError
+from parity311.records.cases import CASE_ID
 from parity311.records.store import open_records
 from parity311.records.truth import open_truth
 
@@ -161,9 +162,9 @@ def score_rules(city: Path, domain: str) -> list[dict[str, Any]]:
     """Precision and recall of every rule over pairs of reports, and of the agency's own marks."""
     records, truth = open_records(city), open_truth(city)
     rows = records.sql(
-        """
+        f"""
 SELECT c.complaint_id, epoch(c.received_at) / 86400 AS day, c.category, c.building_id,
-  epoch(o.closed_at) / 86400 AS closed, COALESCE(c.incident_id, c.complaint_id) AS marked
+  epoch(o.closed_at) / 86400 AS closed, {CASE_ID} AS marked
 FROM complaints c LEFT JOIN outcomes o USING (complaint_id)
 WHERE c.domain = $domain AND c.building_id IS NOT NULL AND c.channel <> 'OTHER'
 ORDER BY c.complaint_id""",

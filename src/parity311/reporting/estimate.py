@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from parity311.errors import EstimationError, unknown_name
-from parity311.reporting.acs_proxy import acs_proxy
 from parity311.reporting.areas import Areas
 from parity311.reporting.as_published import as_published
-from parity311.reporting.counts import geometric, lower_bound, raw, zero_truncated
+from parity311.reporting.counts import acs_proxy, geometric, lower_bound, raw, zero_truncated
 from parity311.reporting.exposure_rate import exposure_rate, exposure_rate_even
 from parity311.reporting.incidents import IncidentEstimate
 from parity311.reporting.settings import Settings

@@ -10,6 +10,7 @@ import numpy as np
 
 from parity311.errors import EstimationError, InputError
 from parity311.records.absent import no_such_domain
+from parity311.records.cases import CASE_ID, KNOWN
 from parity311.records.sql import identifier, literal
 from parity311.records.store import Records
 from parity311.reporting.areas import Areas
@@ -274,7 +275,7 @@ def _incidents_query(by: tuple[str, ...]) -> LiteralString:
     pattern = f"CASE WHEN {is_agency} ELSE {kind} END"
     return f"""
 WITH r AS (
-  SELECT c.*, COALESCE(c.incident_id, c.complaint_id) AS incident, c.received_at AS heard,
+  SELECT c.*, {CASE_ID} AS incident, c.received_at AS heard,
     o.first_visit_at, o.disposition_class,
     {SIZE_QUERY} AS size,
     LEAST(o.first_visit_at, CASE WHEN o.disposition_class <> 'duplicate' THEN o.closed_at END)
@@ -282,7 +283,7 @@ WITH r AS (
     CASE WHEN o.disposition_class = 'no_violation' AND o.n_visits = 0 THEN o.closed_at END AS called
   FROM complaints c LEFT JOIN outcomes o USING (complaint_id)
     LEFT JOIN buildings b ON b.building_id = c.building_id
-  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP
+  WHERE {KNOWN}
 ), i AS (
   SELECT incident, min(heard) AS opens, arg_min(tract, heard) AS tract, {pattern} AS pattern,
     GREATEST(min(heard), LEAST(min(ended), $date_to::TIMESTAMP,
@@ -311,9 +312,9 @@ WINDOW_QUERY = "date_diff('day', $date_from::TIMESTAMP, received_at) // $window_
 _REPORTS_QUERY = f"""
 WITH r AS (
   SELECT tract, received_at,
-    row_number() OVER (PARTITION BY COALESCE(incident_id, complaint_id)
+    row_number() OVER (PARTITION BY {CASE_ID}
       ORDER BY received_at, complaint_id) > 1 AS is_duplicate
-  FROM complaints WHERE domain = $domain AND received_at < $date_to::TIMESTAMP
+  FROM complaints c WHERE {KNOWN}
 )
 SELECT tract, {WINDOW_QUERY} AS "window",
   count(*) AS n_reports, count(*) FILTER (WHERE is_duplicate) AS n_duplicates

@@ -11,17 +11,17 @@ from datetime import date
 
 import numpy as np
 
+from parity311.records.cases import CASE_ID, KNOWN
 from parity311.records.store import Records
 from parity311.reporting.areas import Areas
 
 WEEK_DAYS = 7
 
-QUERY = """
+QUERY = f"""
 WITH r AS (
-  SELECT tract, COALESCE(incident_id, complaint_id) AS incident,
+  SELECT tract, {CASE_ID} AS incident,
     date_diff('day', $date_from::TIMESTAMP, received_at) // 7 AS "week"
-  FROM complaints WHERE domain = $domain AND received_at >= $date_from::TIMESTAMP
-    AND received_at < $date_to::TIMESTAMP
+  FROM complaints c WHERE {KNOWN} AND received_at >= $date_from::TIMESTAMP
 )
 SELECT tract, "week", count(*) AS n_reports, count(*) - count(DISTINCT incident) AS n_repeats
 FROM r GROUP BY ALL ORDER BY ALL"""

@@ -67,8 +67,7 @@ def train(
     from parity311.agents import get_entry
     from parity311.mdp.harness import Harness
     from parity311.training.frontier import cover, train_menu
-    from parity311.training.loop import train_agents
-    from parity311.training.planning import plan
+    from parity311.training.loop import plan, train_agents
 
     harness = Harness(domain, observation_set=observation_set, action_set=action_set)
     if get_entry(agent).is_planner:

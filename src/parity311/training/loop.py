@@ -2,6 +2,8 @@
 
 A batch of preferences × seeds is one program. The loop never asks what kind of agent it trains:
 it collects `rollout_length` steps, calls `update`, and calls `refresh` between blocks.
+
+Planning instead of training: the estimated process is solved, as the agent `plan`.
 """
 
 from __future__ import annotations
@@ -16,14 +18,55 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 
+from parity311.agents import list_agents
 from parity311.agents.base import Agent, Rollout
 from parity311.agents.networks import split_each
+from parity311.agents.plan import make_plan, policy_arrays
+from parity311.engines.stream.optimum import TablePolicy
 from parity311.errors import TrainingError
-from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, N_REWARDS, Policy
+from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, N_REWARDS, N_STRATA, Policy
 from parity311.mdp.equity import EquityParams
 from parity311.mdp.harness import Harness, Running
 from parity311.training.blocks import Progress, run_blocks
 from parity311.training.checkpoint import Checkpoints, digest_arrays
+
+
+def plan(
+    harness: Harness,
+    params: Any,
+    preferences: Sequence[Sequence[float]] | np.ndarray,
+    seeds: Sequence[int],
+) -> Trained:
+    """Solve the (estimated) process once for every preference; seeds change nothing."""
+    weights = check_preferences(preferences)
+    solve = harness.domain.play.solve
+    if solve is None:
+        raise TrainingError(
+            f"Domain {harness.domain.slug!r} has no exact solution, so there is nothing to plan "
+            f"with; choose {list_agents(lambda entry: entry.sweeps)}."
+        )
+    if (weights[:, EQUITY] > 0).any():
+        raise TrainingError(
+            "Agent 'plan' does not pay for coverage: its state holds no coverage prices; give "
+            "equity no weight, or choose another agent."
+        )
+    found = []
+    for row in weights:
+        policy = solve(params, harness, row)
+        assert isinstance(policy, TablePolicy)
+        arrays = jax.tree.map(np.asarray, policy_arrays(policy, harness.n_actions))
+        found += [arrays] * len(seeds)
+    n_agents = len(found)
+    return Trained(
+        agent=make_plan(),
+        harness=harness,
+        policies=jax.tree.map(lambda *values: np.stack(values), *found),
+        preferences=np.repeat(weights, len(seeds), axis=0),
+        seeds=np.tile(np.asarray(seeds), len(weights)),
+        prices=np.zeros((n_agents, N_STRATA)),
+        curve=[],
+    )
+
 
 __all__ = ["Carry", "LearningTask", "Progress", "Trained", "check_preferences", "train_agents"]
 

@@ -18,8 +18,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from tests.conftest import slow_but
 
-from parity311.adapters.environment import ComplaintEnvironment
-from parity311.adapters.vector_environment import ComplaintVectorEnvironment
+from parity311.adapters.environment import ComplaintEnvironment, ComplaintVectorEnvironment
 from parity311.domains import all_domains, get_domain
 from parity311.environments import domain_names, environment_id, former_id, read_version
 from parity311.errors import InputError

@@ -11,11 +11,12 @@ from tests.unit.audit.audit_city import make_inputs
 from parity311.audit.assess import assess_domain, assess_domains, audit_to_plain
 from parity311.audit.compare import compare_strata
 from parity311.audit.joins import audit_overrides, join_coverage
-from parity311.audit.published import published_gate
-from parity311.audit.resample import draw_rates, draw_weights
+from parity311.audit.resample import draw_rates
 from parity311.audit.spec import AuditSpec
 from parity311.audit.strata import income_quintiles, make_grouping
 from parity311.errors import InputError
+from parity311.pipelines.audit import published_gate
+from parity311.resampling import exponential_weights
 from parity311.storage.strict_json import to_json
 
 SPEC = AuditSpec(
@@ -93,7 +94,7 @@ def test_a_small_stratum_turns_pass_into_insufficient_but_not_fail() -> None:
     rng = np.random.default_rng(0)
     n_tracts, n_strata = 60, 3
     member = np.eye(n_strata)[np.repeat([0, 1, 2], [29, 29, 2])]
-    weights = draw_weights(n_tracts, 400, rng)
+    weights = exponential_weights(n_tracts, 400, rng)
     labels = ("a", "b", "small")
     for rates, expected in (((0.5, 0.5, 0.5), "INSUFFICIENT"), ((0.3, 0.6, 0.5), "FAIL")):
         cases = 400 * member

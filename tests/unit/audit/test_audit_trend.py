@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from parity311.audit.trend import (
+from parity311.audit.patterns import (
     cochran_armitage,
     fit_logistic,
     logistic_trend,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from parity311.bench.shapley import bench_shapley
+from parity311.bench.audit import bench_shapley
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from parity311.bench import frontier as frontier_benchmark
-from parity311.training.intervals import mean_interval
+from parity311.resampling import mean_interval
 
 POINTS = np.random.default_rng(0).random((16, 3)) * 0.5 + 0.5
 RULES = {"never": np.zeros(3), "always": np.full(3, 0.2)}

@@ -14,11 +14,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from tools.fit_tracts import fit_tracts, morans_i
 
-from parity311.city.buildings import UNITS_PER_HOUSEHOLD, draw_buildings
-from parity311.city.places import BOROUGHS, Buildings, Tracts
+from parity311.city.places import BOROUGHS, UNITS_PER_HOUSEHOLD, Buildings, Tracts, draw_buildings
 from parity311.city.plan import join_neighbours, to_km
-from parity311.city.tract_model import NEW_YORK
-from parity311.city.tracts import draw_tracts
+from parity311.city.tracts import NEW_YORK, draw_tracts
 from parity311.errors import InputError
 from parity311.records.schema import BUILDINGS, TRACTS
 from parity311.records.strata import income_quintiles

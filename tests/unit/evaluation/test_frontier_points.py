@@ -22,12 +22,13 @@ from parity311.evaluation.frontier import (
     read_at,
     summarise_values,
 )
-from parity311.evaluation.frontier_records import PriceFloor, summarise_frontier
-from parity311.evaluation.frontier_sensitivity import (
+from parity311.evaluation.frontier_figures import (
     NOTHING,
+    PriceFloor,
     _row,
     list_assumptions,
     name_most_moving,
+    summarise_frontier,
 )
 from parity311.mdp.harness import Harness
 from parity311.report.frontier_page import (
@@ -233,7 +234,7 @@ def test_every_constant_is_halved_and_doubled() -> None:
 
 
 def test_a_gap_out_of_reach_counts_as_the_largest_move() -> None:
-    from parity311.evaluation.frontier_sensitivity import Assumption
+    from parity311.evaluation.frontier_figures import Assumption
 
     base, same, lost = make_frontier(), make_frontier(), make_frontier()
     lost.learned.gap[:] += 0.2

@@ -22,7 +22,6 @@ from parity311.evaluation.off_policy import weights
 from parity311.evaluation.off_policy.cells import Binning, bin_edges, choose_cells
 from parity311.evaluation.off_policy.estimate import ESTIMATORS, Options, evaluate_policy
 from parity311.evaluation.off_policy.fitted_q import fitted_q, make_basis
-from parity311.evaluation.off_policy.intervals import studentised
 from parity311.evaluation.off_policy.logs import read_log
 from parity311.evaluation.off_policy.policies import action_chances
 from parity311.evaluation.off_policy.propensity import (
@@ -31,6 +30,7 @@ from parity311.evaluation.off_policy.propensity import (
 )
 from parity311.evaluation.off_policy.rosenbaum import bound_value, overturning_gamma
 from parity311.evaluation.off_policy.support import hold_to_support
+from parity311.resampling import studentised
 
 
 def test_importance_sampling_by_hand() -> None:

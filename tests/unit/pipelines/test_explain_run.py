@@ -15,14 +15,21 @@ from tests.unit.explain.stored_run import ACTIONS, FEATURES, make_policy, make_r
 from typer.testing import CliRunner
 
 from parity311.audit.spec import AuditSpec
-from parity311.cli.explain import documents_command, explain_command
+from parity311.cli.audit import documents_command, explain_command
 from parity311.errors import InputError, Parity311Error, RunError
 from parity311.explain.policy import explain_policy, take_rows
-from parity311.pipelines.documents import fill, read_human_fields, write_documents
+from parity311.pipelines.documents import (
+    DOCUMENTS,
+    HUMAN_FIELDS,
+    NOT_IN_RUN,
+    NOT_PROVIDED,
+    fill,
+    read_human_fields,
+    write_documents,
+)
 from parity311.pipelines.explain import explain_run
 from parity311.report.audit_inputs import load_inputs
 from parity311.report.document_facts import impact_rows
-from parity311.report.document_fields import DOCUMENTS, HUMAN_FIELDS, NOT_IN_RUN, NOT_PROVIDED
 from parity311.report.explain_inputs import load_policies, store_policies
 from parity311.report.folder import open_run
 from parity311.report.store import start_run

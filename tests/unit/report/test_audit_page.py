@@ -21,9 +21,9 @@ from parity311.audit.resample import RateDraws
 from parity311.audit.spec import AuditSpec
 from parity311.cli.audit import audit_command
 from parity311.pipelines.audit import audit_run
+from parity311.report.audit_comparison import tract_rows
 from parity311.report.audit_inputs import store_inputs
 from parity311.report.audit_page import describe_source
-from parity311.report.audit_tracts import tract_rows
 from parity311.report.audit_words import (
     GROUPS,
     NOUNS,

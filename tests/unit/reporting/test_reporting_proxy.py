@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from parity311.errors import EstimationError, InputError
-from parity311.reporting.acs_proxy import BY_PROXY
+from parity311.reporting.counts import BY_PROXY
 from parity311.reporting.estimate import estimate
 from parity311.reporting.lifetimes import exponential
 from parity311.reporting.simulation import ReportingScenario, SimulatedReports, make_areas, simulate

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
-from parity311.evaluation.metrics import Figure
+from parity311.resampling import Figure
 from parity311.studies.reproduction import published as paper
 from parity311.studies.reproduction.claims import all_claims
 from parity311.studies.reproduction.claims.arithmetic import (

@@ -19,7 +19,7 @@ from parity311.studies.reproduction.claims.elevator import COLUMNS, POLICIES, ro
 from parity311.studies.reproduction.claims.learning import champion_of
 from parity311.studies.reproduction.evidence import Weights
 from parity311.studies.reproduction.page import write_page
-from parity311.studies.reproduction.report_stage import describe_jobs
+from parity311.studies.reproduction.reproduce import describe_jobs
 from parity311.studies.reproduction.verdicts import FAILS, FOLLOWS, HOLDS, UNTESTED, VERDICTS
 
 

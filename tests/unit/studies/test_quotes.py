@@ -9,8 +9,8 @@ from tests.unit.studies import paper_text
 
 from parity311.studies.reproduction import published as paper
 from parity311.studies.reproduction.claims import all_claims
+from parity311.studies.reproduction.claims.arithmetic import DISAGREEMENTS
 from parity311.studies.reproduction.claims.claim import Claim
-from parity311.studies.reproduction.claims.text import DISAGREEMENTS
 
 SOURCE = paper_text.source()
 needs_paper = pytest.mark.skipif(not SOURCE, reason="the paper is not beside this repository")

@@ -42,8 +42,7 @@ from parity311.studies.reproduction.prepare import (
 )
 from parity311.studies.reproduction.protocols import EQUITY_DOMAINS, SCENARIOS, is_apart, parts_of
 from parity311.studies.reproduction.published import DOMAINS_IN_APPENDIX, DQN_SETTINGS
-from parity311.studies.reproduction.report_stage import describe_job
-from parity311.studies.reproduction.reproduce import ReproduceConfig
+from parity311.studies.reproduction.reproduce import ReproduceConfig, describe_job
 from parity311.studies.reproduction.train_stage import PARAMS, TRAINED, is_trained, run_stage
 from parity311.studies.reproduction.trained_files import read_trained
 from parity311.studies.reproduction.verdicts import UNTESTED

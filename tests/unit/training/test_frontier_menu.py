@@ -25,7 +25,7 @@ from parity311.training.frontier import (
     train_conditioned,
 )
 from parity311.training.saving import load_policy
-from parity311.training.sweep_reading import read_sweep
+from parity311.training.sweep import read_sweep
 from parity311.training.train_run import write_trained
 
 SMALL = {"hidden": (8,), "target_every": 20, "buffer_size": 200}

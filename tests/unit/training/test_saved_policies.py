@@ -32,9 +32,8 @@ from parity311.engines.table.rules import case_observations
 from parity311.errors import TrainingError
 from parity311.mdp.contract import Action
 from parity311.mdp.harness import Harness
-from parity311.training.loop import Trained, train_agents
+from parity311.training.loop import Trained, plan, train_agents
 from parity311.training.offline import train_offline
-from parity311.training.planning import plan
 from parity311.training.saving import load_policy, save_policy
 
 ACTIONS = tuple(Action(name, name != "wait", 1.0) for name in ("wait", "act", "act_more"))

@@ -13,6 +13,7 @@ import numpy as np
 
 from parity311.errors import EstimationError, unknown_name
 from parity311.mdp.contract import N_STRATA
+from parity311.records.cases import CUT_OFF, KNOWN, STRATUM
 from parity311.records.sql import literal
 from parity311.records.store import Records
 
@@ -24,8 +25,6 @@ FEWEST_FILINGS = 500
 HISTORY_DAYS = 760
 """Days over which defects are remembered, of a boiler and of its tract: two filings of every
 boiler. Longer, and the features would drift with the age of the records."""
-CUT_OFF = "INTERVAL 1 MICROSECOND PRECEDING"
-"""The last moment a trailing window may look at."""
 
 
 def filings_query(cut_off: LiteralString = CUT_OFF) -> LiteralString:
@@ -40,11 +39,10 @@ WITH own AS (
     CAST(COALESCE(o.lff_45, false) AS INT) AS has_lff_45,
     CAST(COALESCE(o.lff_180, false) AS INT) AS has_lff_180,
     CAST(o.defect_found AS INT) AS defect, o.closed_at,
-    CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-      ELSE {literal(N_STRATA - 1)} END AS stratum
+    {STRATUM} AS stratum
   FROM complaints c LEFT JOIN outcomes o USING (complaint_id)
     LEFT JOIN tracts t ON t.geoid = c.tract LEFT JOIN buildings b ON b.building_id = c.building_id
-  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP
+  WHERE {KNOWN}
 ), events AS (
   SELECT complaint_id, received_at AS known_at, tract, equipment_id, 0 AS n, 0 AS defect FROM own
   UNION ALL
@@ -79,20 +77,6 @@ def read_filings(
     for name in ("units", "boilers", "tract_defects", "tract_filings"):
         rows[name] = np.nan_to_num(rows[name].astype(np.float64))
     return rows
-
-
-def count_visits(records: Records, domain: str, date_from: date, date_to: date) -> int:
-    """Visits made to filings in [date_from, date_to)."""
-    found = records.sql(
-        """
-SELECT count(*) AS n FROM visits v JOIN complaints c USING (complaint_id)
-WHERE c.domain = $domain AND v.visited_at >= $date_from::TIMESTAMP
-  AND v.visited_at < $date_to::TIMESTAMP""",
-        domain=domain,
-        date_from=date_from,
-        date_to=date_to,
-    )
-    return int(found["n"][0].as_py())
 
 
 def choose_split(split: str, part: str, n: int, seed: int) -> np.ndarray:

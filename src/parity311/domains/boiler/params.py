@@ -24,7 +24,6 @@ from parity311.domains.boiler.decision import (
 )
 from parity311.domains.boiler.filings import (
     choose_split,
-    count_visits,
     read_filings,
     true_chances,
     true_filed_share,
@@ -32,6 +31,7 @@ from parity311.domains.boiler.filings import (
 from parity311.engines import heuristics
 from parity311.engines.table import scores
 from parity311.mdp.contract import N_STRATA, SeenComplaints
+from parity311.records.cases import count_visits
 from parity311.records.store import Records, open_records
 
 RISK_PRIOR = 30.0

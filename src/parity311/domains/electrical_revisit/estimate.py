@@ -31,8 +31,9 @@ from parity311.estimation.stream import (
 from parity311.estimation.stream_book import HISTORY_DAYS, StreamOffice, history_start
 from parity311.mdp.contract import N_STRATA
 from parity311.records.absent import no_such_domain
+from parity311.records.cases import CUT_OFF, STRATUM, cases, column, numbered, reports
 from parity311.records.schema import SEVERITIES
-from parity311.records.sql import add_columns, cases, connect, literal
+from parity311.records.sql import add_columns, connect, literal
 from parity311.records.store import Records
 
 FEWEST_VISITS = 100
@@ -103,49 +104,36 @@ def read_visits(
             f"{office.slug!r} from {date_from} to {date_to}; at least {FEWEST_VISITS} are needed, "
             "give more months."
         )
-
-    def column(name: str, kind: type = np.float64) -> np.ndarray:
-        return rows[name].to_numpy(zero_copy_only=False).astype(kind)
-
-    denial = np.searchsorted(DENIAL_EDGES, column("denial_ratio"), side="right")
-    age = np.searchsorted(AGE_EDGES_DAYS, column("age_days"), side="right")
-    level = N_LEVELS - 1 - column("code", np.int64)
-    history = column("past", np.int64) * N_AGES + age
+    denial = np.searchsorted(DENIAL_EDGES, column(rows, "denial_ratio"), side="right")
+    age = np.searchsorted(AGE_EDGES_DAYS, column(rows, "age_days"), side="right")
+    level = N_LEVELS - 1 - column(rows, "code", np.int64)
+    history = column(rows, "past", np.int64) * N_AGES + age
     return Visits(
         complaint_id=rows["complaint_id"].to_numpy(zero_copy_only=False),
         visited_at=rows["visited_at"].to_numpy(zero_copy_only=False),
-        stratum=column("stratum", np.int64),
+        stratum=column(rows, "stratum", np.int64),
         kind=(denial * N_LEVELS + level) * office.shape.n_histories + history,
-        season=column("month", np.int64) % 12 // 3,
-        units=column("units"),
-        delay_days=column("delay_days"),
-        gets_in=column("gets_in"),
-        is_found=column("is_found"),
-        n_extra=column("n_reports") - 1.0,
-        open_days=column("open_days"),
+        season=column(rows, "month", np.int64) % 12 // 3,
+        units=column(rows, "units"),
+        delay_days=column(rows, "delay_days"),
+        gets_in=column(rows, "gets_in"),
+        is_found=column(rows, "is_found"),
+        n_extra=column(rows, "n_reports") - 1.0,
+        open_days=column(rows, "open_days"),
         dates=(date_from, date_to),
     )
 
 
 def _visits_query(without_access: bool) -> LiteralString:
     is_asked = "k.result = 'no_access'" if without_access else "k.result <> 'no_access'"
-    codes = cases(SEVERITIES)
     day = "86400.0"
-    before = "INTERVAL 1 MICROSECOND PRECEDING"
-    past = f"RANGE BETWEEN INTERVAL {literal(HISTORY_DAYS)} DAY PRECEDING AND {before}"
+    past = f"RANGE BETWEEN INTERVAL {literal(HISTORY_DAYS)} DAY PRECEDING AND {CUT_OFF}"
     return f"""
-WITH own AS (
-  SELECT c.*, COALESCE(c.incident_id, c.complaint_id) AS case_id FROM complaints c
-  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP
-), cases AS (
-  SELECT case_id, min(received_at) AS began, count(*) AS n_reports,
-    arg_min(complaint_id, received_at) AS complaint_id, arg_min(tract, received_at) AS tract,
-    arg_min(building_id, received_at) AS building_id, arg_min(severity, received_at) AS severity
-  FROM own GROUP BY case_id
+WITH own AS ({reports()}
+), cases AS ({cases("tract", "building_id", "severity")}
 ), firsts AS (
   SELECT k.*, v.visited_at, v.result, t.community_board, COALESCE(b.units, 1) AS units,
-    CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-      ELSE {literal(N_STRATA - 1)} END AS stratum
+    {STRATUM} AS stratum
   FROM cases k JOIN visits v ON v.complaint_id = k.complaint_id AND v.attempt = 1
     LEFT JOIN tracts t ON t.geoid = k.tract LEFT JOIN buildings b ON b.building_id = k.building_id
   WHERE v.visited_at < $date_to::TIMESTAMP
@@ -160,13 +148,13 @@ WITH own AS (
   WINDOW board AS (PARTITION BY community_board ORDER BY visited_at {past}),
     city AS (ORDER BY visited_at {past}),
     building AS (PARTITION BY building_id ORDER BY visited_at
-      RANGE BETWEEN UNBOUNDED PRECEDING AND {before})
+      RANGE BETWEEN UNBOUNDED PRECEDING AND {CUT_OFF})
 ), seconds AS (
   SELECT complaint_id, visited_at AS second_at, result AS second_result
   FROM visits WHERE attempt = 2 AND visited_at < $date_to::TIMESTAMP
 )
 SELECT k.complaint_id, k.visited_at, k.stratum, k.units, month(k.visited_at) AS month,
-  CASE k.severity {codes} END AS code, k.n_reports,
+  {numbered("k.severity", SEVERITIES)} AS code, k.n_reports,
   epoch(k.visited_at - k.began) / {day} AS age_days,
   (k.denied_board + {literal(DENIAL_PRIOR)} * k.denied_city) / (k.n_board + {literal(DENIAL_PRIOR)})
     / greatest(k.denied_city, 1e-6) AS denial_ratio,

@@ -19,8 +19,9 @@ from parity311.domains.heat.office import OfficeParams
 from parity311.domains.heat.step import OfficeProcess
 from parity311.estimation import casebook
 from parity311.mdp.contract import N_STRATA
+from parity311.records.cases import STRATUM
 from parity311.records.schema import SEVERITIES, VISIT_RESULTS
-from parity311.records.sql import add_columns, connect, literal
+from parity311.records.sql import add_columns, connect
 
 if TYPE_CHECKING:
     from parity311.records.store import Records
@@ -132,8 +133,7 @@ def estimate_figures(
 def count_buildings(records: Records) -> np.ndarray:
     """Buildings with a dwelling, by stratum (6,)."""
     rows = records.sql(f"""
-SELECT CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-  ELSE {literal(N_STRATA - 1)} END AS stratum, count(*) AS n
+SELECT {STRATUM} AS stratum, count(*) AS n
 FROM buildings b LEFT JOIN tracts t ON t.geoid = b.tract WHERE b.units > 0 GROUP BY 1""")
     found = np.zeros(N_STRATA)
     found[rows["stratum"].to_numpy()] = rows["n"].to_numpy()
@@ -216,9 +216,9 @@ def scale_to_office(
     )
 
 
-_TRUE_INCIDENTS = """
+_TRUE_INCIDENTS = f"""
 SELECT month(i.began_at) - 1 AS month, CAST(i.n_reports > 0 AS INT) AS is_reported,
-  CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1 ELSE 5 END AS stratum,
+  {STRATUM} AS stratum,
   epoch(i.natural_end_at - i.began_at) / 86400.0 AS lifetime_days
 FROM incidents i LEFT JOIN tracts t ON t.geoid = i.tract
 WHERE i.began_at >= $date_from::TIMESTAMP"""

@@ -27,7 +27,7 @@ from parity311.domains.heat.estimate import (
 )
 from parity311.domains.heat.example import example_office
 from parity311.domains.heat.process import PROCESS
-from parity311.estimation.as_received import read_reports
+from parity311.estimation.recorded_reports import read_reports
 from parity311.mdp.contract import SeenComplaints
 from parity311.records.store import Records, open_records
 

@@ -19,7 +19,6 @@ from parity311.evaluation.off_policy.estimate import (
     cells_of,
     evaluate_policy,
 )
-from parity311.evaluation.off_policy.intervals import studentised
 from parity311.evaluation.off_policy.logs import OVERALL, Logs, read_log
 from parity311.evaluation.off_policy.policies import action_chances
 from parity311.evaluation.off_policy.records import (
@@ -35,6 +34,7 @@ from parity311.evaluation.off_policy.support import hold_to_support
 from parity311.mdp.contract import Domain
 from parity311.mdp.harness import Harness
 from parity311.records.store import Records, open_records
+from parity311.resampling import studentised
 
 GAMMAS = (1.0, 1.25, 1.5, 2.0, 3.0)
 """Odds ratios at which the bounds of a hidden reason are told."""

@@ -35,7 +35,6 @@ from parity311.evaluation.off_policy.fitted_q import (
     indicator_basis,
     make_basis,
 )
-from parity311.evaluation.off_policy.intervals import Intervals, studentised
 from parity311.evaluation.off_policy.logs import Logs
 from parity311.evaluation.off_policy.propensity import (
     account_for_estimation,
@@ -43,6 +42,7 @@ from parity311.evaluation.off_policy.propensity import (
 )
 from parity311.evaluation.off_policy.support import MIN_COUNT, Support, measure_support
 from parity311.evaluation.off_policy.weights import discounts, linearise
+from parity311.resampling import Intervals, studentised
 
 N_FOLDS = 2
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any, LiteralString
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,13 +26,13 @@ from parity311.engines.stream.process import (
     StreamState,
 )
 from parity311.errors import EstimationError, InputError
-from parity311.estimation.as_received import RecordedReports, read_reports
+from parity311.estimation.recorded_reports import RecordedReports, read_reports
 from parity311.estimation.stream_book import StreamOffice, read_book
 from parity311.evaluation.off_policy.logs import STRATIFIED_NAMES, Logs, outcomes_by_stratum
 from parity311.mdp.contract import Domain
 from parity311.mdp.harness import Harness
+from parity311.records.cases import service_level
 from parity311.records.schema import SERVICE_LEVEL_DAYS
-from parity311.records.sql import cases
 from parity311.records.store import Records
 
 ESCALATE = 1
@@ -136,11 +136,6 @@ def _covariates(reports: RecordedReports, rows: np.ndarray) -> np.ndarray:
     ).astype(np.float64)
 
 
-def service_level_sql(column: LiteralString) -> LiteralString:
-    """SQL of the days within which a visit to a case of this severity counts."""
-    return f"(CASE {column} {cases(SERVICE_LEVEL_DAYS)} END)"
-
-
 def _what_happened(
     records: Records, domain: str, complaint_id: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -150,7 +145,7 @@ def _what_happened(
 SELECT c.complaint_id, count(v.visit_id) AS n_visits,
   COALESCE(max(CAST(v.result = 'violation' AS INT)), 0) AS is_found
 FROM complaints c LEFT JOIN visits v ON v.complaint_id = c.complaint_id
-  AND v.visited_at <= c.received_at + {service_level_sql("c.severity")} * INTERVAL 1 DAY
+  AND v.visited_at <= c.received_at + {service_level("c.severity")} * INTERVAL 1 DAY
 WHERE c.domain = $domain GROUP BY 1""",
         domain=domain,
     )

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from parity311.engines.stream.process import SEVERITY_WEIGHTS
 from parity311.evaluation.off_policy.logs import outcomes_by_stratum
-from parity311.evaluation.off_policy.records import AgencyLog, service_level_sql
+from parity311.evaluation.off_policy.records import AgencyLog
+from parity311.records.cases import service_level
 from parity311.records.schema import SEVERITIES
 from parity311.records.sql import connect
 from parity311.records.store import open_records
@@ -95,10 +96,10 @@ def _read(city: Path, domain: str, log: AgencyLog) -> dict[str, np.ndarray]:
 WITH truth AS ({truth}), seen AS (
   SELECT complaint_id, min(v.visited_at) AS first_at,
     max(CAST(v.result = 'violation' AND v.visited_at <= c.received_at
-      + {service_level_sql("c.severity")} * INTERVAL 1 DAY AS INT)) AS is_found
+      + {service_level("c.severity")} * INTERVAL 1 DAY AS INT)) AS is_found
   FROM visits v JOIN complaints c USING (complaint_id) GROUP BY 1)
 SELECT w.complaint_id, epoch(s.first_at - c.received_at) / 86400.0 AS wait,
-  {service_level_sql("c.severity")} AS level,
+  {service_level("c.severity")} AS level,
   epoch(t.natural_end_at - c.received_at) / 86400.0 AS lasts,
   t.is_actionable, COALESCE(s.is_found, 0) AS is_found
 FROM wanted w JOIN complaints c USING (complaint_id) LEFT JOIN truth t USING (complaint_id)

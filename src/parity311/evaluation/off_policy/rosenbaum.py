@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parity311.errors import InputError
-from parity311.evaluation.off_policy.intervals import LEVEL, draw_counts
 from parity311.evaluation.off_policy.logs import Logs
+from parity311.resampling import LEVEL, draw_counts
 
 N_RESAMPLES = 199
 LARGEST_GAMMA = 20.0

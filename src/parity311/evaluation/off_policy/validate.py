@@ -31,13 +31,13 @@ from parity311.evaluation.off_policy.estimate import (
     cells_of,
     evaluate_policy,
 )
-from parity311.evaluation.off_policy.intervals import Intervals
 from parity311.evaluation.off_policy.logs import Logs
 from parity311.evaluation.off_policy.policies import SoftLinear, action_chances, soften
 from parity311.evaluation.off_policy.rosenbaum import bound_value
 from parity311.evaluation.off_policy.simulate import LoggedProcess, true_values, write_logs
 from parity311.mdp.harness import Harness
 from parity311.records.store import open_records
+from parity311.resampling import Intervals
 
 SUPPORTED, WEAK, UNSUPPORTED, CONFOUNDED = "supported", "weak", "unsupported", "confounded"
 

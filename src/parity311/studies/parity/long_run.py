@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from parity311.evaluation.metrics import SHARE, divide, figure_of
+from parity311.evaluation.metrics import divide
 from parity311.evaluation.rollout import Episodes
 from parity311.mdp.contract import N_KNOWN_STRATA
+from parity311.resampling import ANY, SHARE, bootstrap_weights, figure_of
 
 N_RESAMPLES = 1000
 
@@ -66,9 +67,7 @@ def years_of(episodes: Episodes, place: int, per_year: int = 1) -> Years:
 
 def resample_years(n_years: int, seed: int = 0, n: int = N_RESAMPLES) -> np.ndarray:
     """Weights of the years: the first row is the data itself, (1 + n, years)."""
-    rng = np.random.default_rng(seed)
-    drawn = rng.multinomial(n_years, np.full(n_years, 1.0 / n_years), size=n)
-    return np.concatenate([np.ones((1, n_years)), drawn])
+    return bootstrap_weights(n_years, n, np.random.default_rng(seed))
 
 
 def pooled_coverage(years: Years, weights: np.ndarray) -> np.ndarray:
@@ -88,9 +87,7 @@ def price_samples(years: Years, reference: Years, weights: np.ndarray) -> np.nda
     return 1.0 - divide(own, other)
 
 
-def interval(
-    samples: np.ndarray, within: tuple[float, float] = (-np.inf, np.inf)
-) -> dict[str, float]:
+def interval(samples: np.ndarray, within: tuple[float, float] = ANY) -> dict[str, float]:
     """Value on the data and the bounds of the resamples, which hold it."""
     return figure_of(samples, 1.0, within).as_record()
 

@@ -19,11 +19,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from parity311.evaluation.metrics import LEVEL
 from parity311.evaluation.rollout import Contender
 from parity311.mdp import contract
 from parity311.mdp.contract import EQUITY, Domain
 from parity311.mdp.harness import Harness
+from parity311.resampling import LEVEL
 from parity311.studies.parity.band_prices import PlayedPolicy, Span, settle_band
 from parity311.studies.parity.long_run import (
     Years,

@@ -20,6 +20,7 @@ import numpy as np
 
 from parity311.errors import InputError, unknown_name
 from parity311.evaluation.compare import TODAY
+from parity311.resampling import jackknife
 from parity311.studies.quality.jobs import (
     IN_TRUTH,
     RULES,
@@ -32,7 +33,6 @@ from parity311.studies.quality.jobs import (
 )
 from parity311.studies.quality.measure import BELIEVED, CEILING
 from parity311.studies.quality.settings import BARS, SETTINGS, QualitySetting
-from parity311.training.intervals import mean_interval
 
 
 def choose_settings(given: Sequence[str] | None) -> list[str]:
@@ -216,18 +216,10 @@ def rewards_of(cities: Sequence[CityScores], of: Callable[[CityScores], np.ndarr
 def figure(
     statistic: Callable[..., float | np.ndarray], *rewards: np.ndarray
 ) -> dict[str, float | None]:
-    """A statistic of the means over cities, and its interval between cities (jackknife).
-
-    `statistic` takes one number for each array of rewards (cities,): a mean over cities. Of a mean
-    the interval is Student's; of a ratio it is that of the pseudo-values, so that one city with
-    hardly any head-room widens the interval instead of deciding the figure.
-    """
-    n = len(rewards[0])
-    whole = float(statistic(*(values.mean() for values in rewards)))
-    left_out = statistic(*((values.sum() - values) / max(n - 1, 1) for values in rewards))
-    ends: Sequence[float | None] | None = None
-    if n >= FEWEST_CITIES:
-        ends = mean_interval(n * whole - (n - 1) * np.broadcast_to(left_out, (n,)))
+    """A statistic of the mean rewards (cities,) over cities, and its interval between cities."""
+    whole, ends = jackknife(statistic, *rewards)
+    if len(rewards[0]) < FEWEST_CITIES:
+        ends = None
     lower, upper = ends or (None, None)
     return {"value": whole, "lower": lower, "upper": upper}
 

@@ -14,9 +14,10 @@ import numpy as np
 
 from parity311.domains import boiler
 from parity311.evaluation.comparison_statistics import Resamples, make_resamples, ratio_samples
-from parity311.evaluation.metrics import Figure, divide
+from parity311.evaluation.metrics import divide
 from parity311.mdp.contract import EQUITY, N_STRATA
 from parity311.mdp.equity import FEATURE_SCALE
+from parity311.resampling import Figure
 from parity311.training.loop import Trained
 
 N_BLOCKS = 64

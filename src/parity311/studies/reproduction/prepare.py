@@ -25,11 +25,11 @@ from parity311.domains import all_domains, get_domain
 from parity311.errors import EstimationError, InputError
 from parity311.estimation.params_file import write_params
 from parity311.estimation.world import make_world, split_date
-from parity311.evaluation.metrics import interval_around
 from parity311.mdp.contract import STRATUM_NAMES
 from parity311.pipelines.progress import Report as Progress
 from parity311.records.store import Records, open_records
 from parity311.reporting.calibration import Calibration, calibrate
+from parity311.resampling import interval_around
 from parity311.storage.aside import write_text_aside
 from parity311.storage.disk import telling_disk_errors
 from parity311.storage.folders import holds_own

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from parity311.evaluation.comparison_statistics import Resamples, mean_samples, ratio_samples
-from parity311.evaluation.metrics import Figure, divide, gap_samples
+from parity311.evaluation.metrics import divide, gap_samples
 from parity311.mdp.contract import N_STRATA
+from parity311.resampling import Figure
 from parity311.studies.reproduction.scoring import Scored
 
 TODAY = "balanced"

@@ -9,12 +9,11 @@ from parity311.studies.reproduction.claims import (
     elevator,
     equity,
     learning,
-    text,
     untested,
 )
 from parity311.studies.reproduction.claims.claim import Claim, check_keys
 
-AREAS = (learning, boiler, elevator, equity, attribution, arithmetic, text, untested)
+AREAS = (learning, boiler, elevator, equity, attribution, arithmetic, untested)
 
 
 def all_claims() -> tuple[Claim, ...]:

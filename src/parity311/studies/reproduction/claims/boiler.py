@@ -33,7 +33,7 @@ from parity311.studies.reproduction.verdicts import (
 from parity311.training.frontier import EQUITY_WEIGHTS, MISS_RATIOS, VISIT_FACTORS
 
 if TYPE_CHECKING:
-    from parity311.evaluation.metrics import Figure
+    from parity311.resampling import Figure
     from parity311.studies.reproduction.evidence import Evidence
 
 AREA = "Boiler safety"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from parity311.evaluation.metrics import Figure
+from parity311.resampling import Figure
 from parity311.studies.reproduction.verdicts import (
     CONTRADICTS,
     FAILS,

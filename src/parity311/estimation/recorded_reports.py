@@ -12,9 +12,9 @@ from typing import LiteralString
 import numpy as np
 
 from parity311.errors import EstimationError
-from parity311.mdp.contract import N_STRATA
+from parity311.records.cases import CASE_ID, KNOWN, STRATUM, column
 from parity311.records.schema import SEVERITIES
-from parity311.records.sql import identifier, literal
+from parity311.records.sql import identifier
 from parity311.records.store import Records
 
 DAYS_PER_MONTH = 365.25 / 12
@@ -55,10 +55,6 @@ def read_reports(
             f"{records.folder} has no report of {domain!r} from {date_from} to {date_to}; choose "
             f"dates within {records.window[0]} to {records.window[1]}."
         )
-
-    def column(name: str, kind: type = np.float64) -> np.ndarray:
-        return rows[name].to_numpy(zero_copy_only=False).astype(kind)
-
     received = rows["received_at"].to_numpy().astype("datetime64[s]")
     month = (received.astype("datetime64[M]").astype(np.int64)) % 12
     since = (received - received.astype("datetime64[Y]").astype("datetime64[s]")).astype(float)
@@ -68,12 +64,12 @@ def read_reports(
         tract=np.asarray(rows["tract"].to_pylist(), dtype=str),
         severity=severity,
         code=np.searchsorted(SEVERITIES, severity),
-        stratum=column("stratum", np.int64),
-        units=column("units"),
-        flags={flag: column(flag, np.int64) for flag in flags},
+        stratum=column(rows, "stratum", np.int64),
+        units=column(rows, "units"),
+        flags={flag: column(rows, flag, np.int64) for flag in flags},
         month=month,
         day_of_year=since / 86400.0,
-        n_earlier=column("n_earlier", np.int64),
+        n_earlier=column(rows, "n_earlier", np.int64),
         n_waiting=_waiting(records, domain, date_to, received),
         visits_per_day=_visits_per_day(records, domain, date_from)[month],
     )
@@ -86,27 +82,26 @@ def _reports_query(flags: tuple[str, ...]) -> LiteralString:
     return f"""
 SELECT * FROM (
   SELECT c.complaint_id, c.tract, c.severity, c.received_at, COALESCE(b.units, 1) AS units{chosen},
-    CASE WHEN t.income_quintile BETWEEN 1 AND 5 THEN t.income_quintile - 1
-      ELSE {literal(N_STRATA - 1)} END AS stratum,
-    row_number() OVER (PARTITION BY COALESCE(c.incident_id, c.complaint_id)
+    {STRATUM} AS stratum,
+    row_number() OVER (PARTITION BY {CASE_ID}
       ORDER BY c.received_at, c.complaint_id) - 1 AS n_earlier
   FROM complaints c LEFT JOIN tracts t ON t.geoid = c.tract
     LEFT JOIN buildings b ON b.building_id = c.building_id
-  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP)
+  WHERE {KNOWN})
 WHERE received_at >= $date_from::TIMESTAMP ORDER BY received_at, complaint_id"""
 
 
 def _waiting(records: Records, domain: str, date_to: date, at: np.ndarray) -> np.ndarray:
     """Cases that waited at each of these moments."""
     rows = records.sql(
-        """
+        f"""
 WITH cases AS (
-  SELECT COALESCE(c.incident_id, c.complaint_id) AS case_id, min(c.received_at) AS began,
+  SELECT {CASE_ID} AS case_id, min(c.received_at) AS began,
     arg_min(o.closed_at, c.received_at) AS closed, min(v.visited_at) AS visited
   FROM complaints c LEFT JOIN outcomes o USING (complaint_id)
     LEFT JOIN (SELECT complaint_id, min(visited_at) AS visited_at FROM visits GROUP BY 1) v
       USING (complaint_id)
-  WHERE c.domain = $domain AND c.received_at < $date_to::TIMESTAMP GROUP BY 1)
+  WHERE {KNOWN} GROUP BY 1)
 SELECT began, LEAST(closed, visited) AS ended FROM cases""",
         domain=domain,
         date_to=date_to,
