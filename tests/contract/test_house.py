@@ -8,6 +8,7 @@ import pytest
 from tools import house
 
 
+@pytest.mark.slow
 def test_the_house_is_within_its_limits() -> None:
     found = house.measure()
     assert found.keys() == house.LIMITS.keys()

@@ -98,6 +98,7 @@ def make_cache(folder: Path) -> Callable[[], Any]:
     return read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [make_records, make_run, make_checkpoint, make_policy, make_cache])
 def test_damage_is_found_or_harmless(tmp_path: Path, make: Any) -> None:
     read = make(tmp_path / "out")

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from tests.conftest import slow_but
 
 from parity311.domains import all_domains, get_domain
 from parity311.engines import heuristics
@@ -65,7 +66,7 @@ def write_trajectories(slugs: Sequence[str], path: Path = STORED) -> None:
     path.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n")
 
 
-@pytest.mark.parametrize("slug", PLAYABLE)
+@pytest.mark.parametrize("slug", slow_but(["boiler", "ert"], PLAYABLE))
 def test_results_change_only_with_the_version(slug: str) -> None:
     stored, now = stored_trajectory(slug), trajectory(slug)
     if now["version"] != stored["version"]:

@@ -219,6 +219,7 @@ def _play(environment: gymnasium.Env, seed: int, decide: Callable[[np.ndarray], 
     return total
 
 
+@pytest.mark.slow
 def test_what_an_action_saved_is_paid_where_asked_for() -> None:
     paid = {}
     for kind in ("published", "saved"):

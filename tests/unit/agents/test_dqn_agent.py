@@ -31,6 +31,7 @@ def rollout(value: float, n_agents: int = 2, n_environments: int = 3) -> Rollout
     )
 
 
+@pytest.mark.slow
 def test_buffer_keeps_the_latest_and_wraps() -> None:
     agent = make_dqn(DQNConfig(buffer_size=6, batch_size=4, hidden=(8,)))
     state = agent.init(jax.random.split(jax.random.key(0), 2), 3, 4, 2)

@@ -30,6 +30,7 @@ def update(**settings: Any) -> tuple[Any, Any, Any]:
     return agent, before, after
 
 
+@pytest.mark.slow
 def test_the_published_dqn_decides_by_its_last_weights() -> None:
     agent, _, after = update()
     assert after.average == {}

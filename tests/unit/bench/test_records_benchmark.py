@@ -10,6 +10,7 @@ from parity311.bench.records import HEADER, bench_records, write_rows
 from parity311.feeds.formats import recognise
 
 
+@pytest.mark.slow
 def test_small_benchmark() -> None:
     pytest.importorskip("pandas")
     result = bench_records(3000, pandas_rows=3000)

@@ -177,6 +177,7 @@ def heat_city(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_city((HEAT.process,), seed=5, participation="strong", out=out, **period)
 
 
+@pytest.mark.slow
 def test_validate_prints_what_is_asked(heat_city: Path, tmp_path: Path) -> None:
     found = call(
         "reporting", "validate", "--city", heat_city, "--no-scenarios", "--runs", tmp_path, "--json"

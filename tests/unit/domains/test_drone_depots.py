@@ -24,6 +24,7 @@ def played() -> Played:
     return play_constant("drone", drone.example(), 16)
 
 
+@pytest.mark.slow
 def test_complaints_are_conserved_and_flights_are_short() -> None:
     assert lost_complaints(played()) < 1e-3
     capacity = get_domain("drone").play.capacity_per_step

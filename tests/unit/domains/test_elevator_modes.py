@@ -18,6 +18,8 @@ from tests.unit.engines.backlog_play import (
 
 from parity311.domains import elevator, get_domain
 
+pytestmark = pytest.mark.usefixtures("optimized")  # its episodes are long
+
 PARAMS = elevator.example()
 
 
@@ -26,6 +28,7 @@ def played() -> Played:
     return play_constant("elevator", PARAMS, 6)
 
 
+@pytest.mark.slow
 def test_complaints_are_conserved_and_crews_run_out() -> None:
     assert lost_complaints(played()) < 1e-2
     domain = get_domain("elevator")
@@ -106,6 +109,7 @@ def test_the_denominator_hides_the_gap() -> None:
     assert (per_incident <= np.array([0.354, 0.42, 0.50, 0.60, 0.729]) + 1e-3).all()
 
 
+@pytest.mark.slow
 def test_prices_move_the_crews_and_a_canvass_finds_what_nobody_called_in() -> None:
     prices = np.array([1.0, 0.0, 0.0, 0.0, -1.0, 0.0])
     priced = play_constant("elevator", PARAMS, 6, prices=prices)

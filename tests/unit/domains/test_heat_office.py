@@ -17,6 +17,8 @@ from parity311.engines import heuristics
 from parity311.evaluation.rollout import Contender, evaluate
 from parity311.mdp.harness import Harness
 
+pytestmark = pytest.mark.usefixtures("optimized")  # its episodes are long
+
 HARNESS = Harness(get_domain("heat"))
 
 
@@ -84,6 +86,7 @@ def test_a_visit_takes_an_hour_and_a_shared_trip_less() -> None:
     assert shared.hours.sum() == pytest.approx(engine.SHARED_TIME * shared.visits.sum(), rel=0.05)
 
 
+@pytest.mark.slow
 def test_what_trains_adds_up_to_what_is_published() -> None:
     """What the actions saved, against the difference in backlog to doing nothing."""
     contenders = [

@@ -18,12 +18,15 @@ from tests.unit.engines.backlog_play import (
 from parity311.domains import get_domain, housing
 from parity311.engines.backlog import process as engine
 
+pytestmark = pytest.mark.usefixtures("optimized")  # its episodes are long
+
 
 @cache
 def played() -> Played:
     return play_constant("housing", housing.example(), 4)
 
 
+@pytest.mark.slow
 def test_complaints_are_conserved_and_inspectors_run_out() -> None:
     assert lost_complaints(played()) < 1e-2
     capacity = get_domain("housing").play.capacity_per_step

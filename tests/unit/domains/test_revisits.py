@@ -89,6 +89,7 @@ def test_the_most_overdue_goes_first(params: RevisitParams, step: Any) -> None:
     assert order == [1, 2, 0]
 
 
+@pytest.mark.slow
 def test_saved_days_agree_with_the_published_reward(params: RevisitParams) -> None:
     harness = Harness(electrical_revisit.DOMAIN, max_steps=400)
     actions = (0, 1, 3, 5)

@@ -149,6 +149,7 @@ def disagreement(published: np.ndarray, saved: np.ndarray) -> np.ndarray:
     return np.maximum(np.abs(apart.mean(axis=1)) - left_over, 0.0) / np.maximum(error, 1e-9)
 
 
+@pytest.mark.slow
 def test_what_actions_save_agrees_with_the_published_reward(played: Episodes) -> None:
     published = np.asarray(played.tally.published_reward)
     assert disagreement(published, np.asarray(played.reward)).max() < 3.0

@@ -17,6 +17,8 @@ from parity311.errors import EstimationError, InputError
 from parity311.evaluation.rollout import Contender, evaluate
 from parity311.mdp.harness import Harness
 
+pytestmark = pytest.mark.slow
+
 N_STEPS = 300
 RULES = ("balanced", "never", "uniform", "actionable", "score", "index")
 DOMAIN = make_domain()

@@ -17,6 +17,8 @@ from parity311.estimation import backlog_cases
 from parity311.records.store import Records, open_records
 from parity311.reporting.calibration import Calibration, calibrate
 
+pytestmark = pytest.mark.slow
+
 SPLIT = date(2025, 1, 1)
 EARLY = date(2023, 4, 1)
 MODULES = {"elevator": elevator, "ert": ert, "drone": drone, "scaffold": scaffold}

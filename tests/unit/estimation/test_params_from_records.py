@@ -16,6 +16,8 @@ from parity311.estimation import casebook
 from parity311.records.store import Records, open_records
 from parity311.reporting.calibration import calibrate
 
+pytestmark = pytest.mark.slow
+
 SPLIT = date(2025, 1, 1)
 
 

@@ -41,6 +41,7 @@ def beaten_by(ceiling: Threshold) -> list[str]:
     return better
 
 
+@pytest.mark.slow
 def test_nothing_beats_the_bayes_rule() -> None:
     assert beaten_by(bayes_rule(boiler.cases(boiler.example()), HARNESS)) == []
 

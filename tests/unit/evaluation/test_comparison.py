@@ -23,6 +23,7 @@ DOMAIN = get_domain("boiler")
 HARNESS = Harness(DOMAIN, max_steps=200)
 
 
+@pytest.mark.slow
 def test_the_same_policy_twice_gives_the_same_and_order_does_not_matter() -> None:
     params = boiler.example()
     half = heuristics.at_random(np.array([0.5, 0.5]))
@@ -162,6 +163,7 @@ def test_a_small_table_widens_the_intervals() -> None:
     assert errors[1] == pytest.approx(3.0 * errors[0])
 
 
+@pytest.mark.slow
 def test_comparison_has_every_policy_and_is_plain() -> None:
     params = boiler.example()
     harness = Harness(DOMAIN, max_steps=100)

@@ -42,6 +42,7 @@ def inputs(tmp_path: Path) -> list[Path]:
     return [*write_tracts(tmp_path), write_csv(tmp_path / "rows.csv", rows)]
 
 
+@pytest.mark.slow
 def test_killed_at_random_points_and_run_again(tmp_path: Path, inputs: list[Path]) -> None:
     whole = import_records(inputs, tmp_path / "whole")["fingerprint"]
     out = tmp_path / "records"
