@@ -7,6 +7,7 @@ from functools import cache
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from tests.unit.engines.backlog_play import (
     Played,
     feature_distance,

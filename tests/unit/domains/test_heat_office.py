@@ -56,6 +56,7 @@ def played() -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["inspect", "batch", "random"])
 def test_complaints_are_conserved(rule: str) -> None:
     tally, _, n_open, n_turned_away = played()[rule]
