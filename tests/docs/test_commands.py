@@ -63,6 +63,8 @@ NOT_RUN = (
     Reason("parity311 bench off-policy --city", "as the line before it, in a city's process"),
     Reason("parity311 run --records", "minutes; tests/unit/lifecycle has it on records"),
     Reason("parity311 train graffiti", "tests/contract/test_thirteenth_domain.py runs it"),
+    Reason("parity311 train boiler --example --agent sarsa", "the same"),
+    Reason("parity311 train boiler --agent sarsa", "the same"),
     Reason("parity311 city build --out cities/with-graffiti", "the same"),
     Reason("python -c", "the same"),
     Reason("python tests/golden", "tests/golden writes one domain's figures"),
@@ -247,6 +249,7 @@ RUN = [one for one in PRINTED if one.text.startswith("parity311 ") and not why_n
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("optimized")  # backtests resample for long
 @pytest.mark.parametrize("printed", list(dict.fromkeys(RUN)), ids=str)
 def test_a_printed_command_works(
     printed: Printed,
