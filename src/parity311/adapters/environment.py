@@ -20,7 +20,7 @@ import numpy as np
 from gymnasium import spaces
 
 from parity311.adapters.setting import (
-    EnvironmentSetting,
+    Playable,
     check_action,
     check_reward,
     make_setting,
@@ -117,7 +117,7 @@ class ComplaintEnvironment(gymnasium.Env[np.ndarray, np.int64]):
         **options: Any,
     ) -> None:
         self.kind = check_reward(reward)
-        self.setting: EnvironmentSetting = make_setting(domain, **options)
+        self.setting: Playable = make_setting(domain, **options)
         self.render_mode = render_mode
         harness = self.setting.harness
         self.has_vector_reward = has_vector_reward

@@ -25,7 +25,7 @@ the same objective less what no action can change, and easier to learn from."""
 
 
 @dataclass(frozen=True)
-class EnvironmentSetting:
+class Playable:
     """A harness with its params, ready to be stepped."""
 
     harness: Harness
@@ -47,7 +47,7 @@ def make_setting(
     equity_mode: str = "dual",
     max_steps: int = 0,
     estimator: str = "exposure_rate",
-) -> EnvironmentSetting:
+) -> Playable:
     """Look the domain up and check what was given before anything is compiled.
 
     Parameters
@@ -84,7 +84,7 @@ def make_setting(
         max_steps=max_steps,
     )
     equity = harness.equity_params(params, is_visible=float(weights[EQUITY] > 0))
-    return EnvironmentSetting(harness, params, equity, weights)
+    return Playable(harness, params, equity, weights)
 
 
 def check_preference(preference: Sequence[float]) -> np.ndarray:

@@ -6,10 +6,9 @@ their rows. Undefined numbers leave a gap and are listed as not available.
 """
 
 from parity311.report.pictures.axis import Axis
-from parity311.report.pictures.curves import line_chart
+from parity311.report.pictures.curves import line_chart, profile_grid
 from parity311.report.pictures.data import Cell, Estimate, Line, Panel, Point, Reference, Series
 from parity311.report.pictures.points import scatter_plot
-from parity311.report.pictures.profiles import profile_grid
 from parity311.report.pictures.rows import bar_chart, interval_plot, ranked_plot
 from parity311.report.pictures.tract_map import tract_map
 
