@@ -18,7 +18,8 @@ import jax
 import numpy as np
 
 from parity311.adapters.datasets import log_decisions, to_mdp_dataset
-from parity311.adapters.setting import Playable, make_setting
+from parity311.adapters.setting import make_setting
+from parity311.mdp.harness import Playable
 
 DOMAINS = ("boiler", "snad")
 HORIZON = 100

@@ -19,16 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 
-from parity311.adapters.setting import (
-    Playable,
-    check_action,
-    check_reward,
-    make_setting,
-    reward_vector,
-)
+from parity311.adapters.setting import check_action, check_reward, make_setting, reward_vector
 from parity311.evaluation.rollout import split_episode
 from parity311.mdp.contract import N_REWARDS
-from parity311.mdp.harness import Harness
+from parity311.mdp.harness import Harness, Playable
 
 LARGEST_PACKED = 4096
 """Numbers up to which an array is packed: larger ones are handed over as they are, since taking a

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,24 +14,12 @@ import numpy as np
 from parity311.domains import get_domain
 from parity311.errors import InputError, unknown_name
 from parity311.mdp.contract import EQUITY, N_REWARDS, REWARD_NAMES
-from parity311.mdp.equity import EquityParams
-from parity311.mdp.harness import Advance, Harness, Step
+from parity311.mdp.harness import Advance, Harness, Playable, Step
 from parity311.training.train_run import params_for
 
 REWARDS = ("published", "saved")
 """What an environment can pay: the reward that tables report, or what the action saved, which is
 the same objective less what no action can change, and easier to learn from."""
-
-
-@dataclass(frozen=True)
-class Playable:
-    """A harness with its params, ready to be stepped."""
-
-    harness: Harness
-    params: Any
-    equity: EquityParams
-    preference: np.ndarray
-    """(4,) weights of the scalar reward"""
 
 
 def make_setting(

@@ -10,9 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from parity311.adapters.setting import Playable, make_setting
+from parity311.adapters.setting import make_setting
 from parity311.domains import all_domains
-from parity311.mdp.harness import Harness
+from parity311.mdp.harness import Harness, Playable
 
 MOST_SIDE_BY_SIDE = 1024
 """Episodes in one program: enough to fill vector units and to spread the cost of a call."""
