@@ -22,7 +22,7 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 """Folders outside the package whose imports count as use by tests or docs."""
 
 LIMITS = {
-    "lines": 68_350,
+    "lines": 68_351,
     "single importers": 90,
     "class names used twice": 1,
     "public names nobody imports": 30,

@@ -17,6 +17,7 @@ from jax.lax import optimization_barrier as settle
 from parity311.domains.heat import office as engine
 from parity311.domains.heat.arrivals import HeatDraws, choose, count_by_stratum, poisson
 from parity311.domains.heat.canvass import canvass
+from parity311.engines.trips import POOL_SIZE
 from parity311.mdp.contract import N_REWARDS, N_STRATA, Tally
 
 
@@ -106,7 +107,7 @@ def pass_slot(
     # The barriers between stages keep the compiler from computing a stage again for every array
     # of the next.
     office, work = settle(engine.classify(params.office, office, action, rules.put_off_days))
-    office = engine.release_pool(office, engine.POOL_SIZE, rules.pool_days)
+    office = engine.release_pool(office, POOL_SIZE, rules.pool_days)
     allowance = office.allowance + capacity / rules.slots_per_day
     # Time not used is lost after a day: visits cannot be saved up.
     office = office._replace(allowance=jnp.minimum(allowance, jnp.maximum(capacity, 1.0)))
@@ -190,7 +191,7 @@ def promise_of(
     """What is in hand, given where every case stands in line."""
     # A pool fills with what comes in: on a guess, two cases of three.
     cases_per_day = jnp.dot(params.incidents_per_day[:, month], reported_share(params))
-    missing = engine.POOL_SIZE - (office.status == engine.BATCHED).sum()
+    missing = POOL_SIZE - (office.status == engine.BATCHED).sum()
     pool_wait = jnp.clip(1.5 * missing / jnp.maximum(cases_per_day, 1e-3), 0.0, rules.pool_days)
     work = engine.work_in_hand(params.office, office, params.office.capacity[month], pool_wait)
     return Promise(weigh_days(rules, office, work.expected_days), work.hours, work.expected_correct)
