@@ -76,7 +76,7 @@ def write_log(name: str, discount: float, path: Path) -> dict[str, float]:
     setting = next(one for one in KNOWN if one.name == name)
     ready = prepare(setting)
     logs = write_logs(
-        ready.office, ready.behaviour, n_logs=1, n_episodes=setting.n_episodes, seed=831
+        ready.played, ready.behaviour, n_logs=1, n_episodes=setting.n_episodes, seed=831
     )
     target = action_chances(ready.target, logs.observation, logs.n_actions)
     basis = make_basis(logs.observation)

@@ -18,7 +18,8 @@ import jax
 import numpy as np
 
 from parity311.adapters.datasets import log_decisions, to_mdp_dataset
-from parity311.adapters.setting import EnvironmentSetting, make_setting
+from parity311.adapters.setting import make_setting
+from parity311.mdp.harness import Playable
 
 DOMAINS = ("boiler", "snad")
 HORIZON = 100
@@ -30,7 +31,7 @@ Decide = Callable[[np.ndarray], np.ndarray]
 """observations (n, n_features) -> actions (n,)"""
 
 
-def reward_per_step(setting: EnvironmentSetting, decide: Decide, seed: int = 99) -> float:
+def reward_per_step(setting: Playable, decide: Decide, seed: int = 99) -> float:
     """Mean weighted reward of a policy over fresh episodes."""
     harness, params, equity = setting.harness, setting.params, setting.equity
     keys = jax.random.split(jax.random.key(seed), N_EPISODES)

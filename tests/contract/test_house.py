@@ -55,6 +55,14 @@ def test_one_name_for_two_things_is_seen(modules: dict[str, house.Module]) -> No
     assert house.classes_used_twice(modules) == {"Case": places}
 
 
+def test_only_the_contracts_words_may_repeat_in_domains() -> None:
+    found = {
+        name: house.read_module(name, "class State: ...\n\nclass Office: ...\n")
+        for name in ("parity311.domains.heat", "parity311.domains.crane")
+    }
+    assert list(house.classes_used_twice(found)) == ["Office"]
+
+
 def test_a_module_for_one_other_is_seen(modules: dict[str, house.Module]) -> None:
     assert "parity311.records.cases" in house.single_importers(modules)
 

@@ -17,11 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 
-from parity311.adapters.setting import EnvironmentSetting, check_preference
+from parity311.adapters.setting import check_preference
 from parity311.errors import InputError
 from parity311.evaluation.off_policy.policies import exact_chances
 from parity311.mdp.contract import REWARD_NAMES, Policy
-from parity311.mdp.harness import Harness
+from parity311.mdp.harness import Harness, Playable
 from parity311.records.store import write_parquet as write_rows
 from parity311.storage.aside import writing_aside
 from parity311.storage.disk import telling_disk_errors
@@ -32,12 +32,7 @@ EPSILON = 0.1
 
 
 def log_decisions(
-    setting: EnvironmentSetting,
-    policy: Policy,
-    *,
-    n_episodes: int,
-    seed: int = 0,
-    epsilon: float = EPSILON,
+    setting: Playable, policy: Policy, *, n_episodes: int, seed: int = 0, epsilon: float = EPSILON
 ) -> Decisions:
     """Play a deterministic rule that acts at random with chance ε, and keep everything."""
     if not 0.0 < epsilon <= 1.0:

@@ -26,7 +26,6 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from parity311.adapters.setting import (
-    EnvironmentSetting,
     check_action,
     check_actions,
     check_reward,
@@ -36,7 +35,7 @@ from parity311.adapters.setting import (
 from parity311.errors import InputError
 from parity311.evaluation.rollout import split_episode
 from parity311.mdp.contract import N_REWARDS
-from parity311.mdp.harness import Harness
+from parity311.mdp.harness import Harness, Playable
 
 
 class ComplaintVectorEnvironment(VectorEnv):
@@ -235,7 +234,7 @@ class ComplaintEnvironment(gymnasium.Env[np.ndarray, np.int64]):
         **options: Any,
     ) -> None:
         self.kind = check_reward(reward)
-        self.setting: EnvironmentSetting = make_setting(domain, **options)
+        self.setting: Playable = make_setting(domain, **options)
         self.render_mode = render_mode
         harness = self.setting.harness
         self.has_vector_reward = has_vector_reward

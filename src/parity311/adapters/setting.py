@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -17,23 +16,11 @@ from parity311.domains import get_domain
 from parity311.errors import InputError, unknown_name
 from parity311.estimation.world import ESTIMATOR, params_for
 from parity311.mdp.contract import EQUITY, N_REWARDS, REWARD_NAMES
-from parity311.mdp.equity import EquityParams
-from parity311.mdp.harness import Advance, Harness, Step
+from parity311.mdp.harness import Advance, Harness, Playable, Step
 
 REWARDS = ("published", "saved")
 """What an environment can pay: the reward that tables report, or what the action saved, which is
 the same objective less what no action can change, and easier to learn from."""
-
-
-@dataclass(frozen=True)
-class EnvironmentSetting:
-    """A harness with its params, ready to be stepped."""
-
-    harness: Harness
-    params: Any
-    equity: EquityParams
-    preference: np.ndarray
-    """(4,) weights of the scalar reward"""
 
 
 def make_setting(
@@ -49,7 +36,7 @@ def make_setting(
     max_steps: int = 0,
     estimator: str = ESTIMATOR,
     renamed: tuple[str, str] | None = None,
-) -> EnvironmentSetting:
+) -> Playable:
     """Look the domain up and check what was given before anything is compiled.
 
     Parameters
@@ -96,7 +83,7 @@ def make_setting(
         max_steps=max_steps,
     )
     equity = harness.equity_params(params, is_visible=float(weights[EQUITY] > 0))
-    return EnvironmentSetting(harness, params, equity, weights)
+    return Playable(harness, params, equity, weights)
 
 
 def check_preference(preference: Sequence[float]) -> np.ndarray:

@@ -10,7 +10,7 @@ from parity311.audit.gap import (
     FAIL,
     INSUFFICIENT,
     PASS,
-    Band,
+    Differences,
     Gap,
     Ratio,
     gap_from_band,
@@ -103,7 +103,9 @@ def _too_small(left_out: tuple[str, ...], spec: AuditSpec) -> str:
     )
 
 
-def _ends(band: Band, values: np.ndarray, labels: tuple[str, ...], limit: float) -> tuple[str, str]:
+def _ends(
+    band: Differences, values: np.ndarray, labels: tuple[str, ...], limit: float
+) -> tuple[str, str]:
     """Lowest and highest strata among the pairs whose own bounds lie beyond the limit.
 
     A stratum may have the lowest rate of all by chance alone, in no pair that is; equal ones are

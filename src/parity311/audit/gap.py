@@ -46,7 +46,7 @@ class Ratio:
 
 
 @dataclass(frozen=True)
-class Band:
+class Differences:
     """All pairwise differences of K values and one critical value for their band."""
 
     pairs: np.ndarray
@@ -79,7 +79,7 @@ def simultaneous_band(
     draws: np.ndarray,
     level: float,
     n_tracts: np.ndarray | None = None,
-) -> Band | None:
+) -> Differences | None:
     """Band of all pairwise differences of the strata that have data; None with fewer than two.
 
     Parameters
@@ -106,7 +106,7 @@ def simultaneous_band(
     critical = np.full(len(pairs), np.quantile(largest, level, method="higher"))
     if n_tracts is not None:
         critical = _widen(critical, draws.var(axis=0, ddof=1)[pairs], n_tracts[pairs])
-    return Band(pairs, difference, error, critical, float(p_parity))
+    return Differences(pairs, difference, error, critical, float(p_parity))
 
 
 def _widen(critical: np.ndarray, variance: np.ndarray, n_tracts: np.ndarray) -> np.ndarray:
@@ -143,7 +143,7 @@ def measure_gap(
     return gap_from_band(simultaneous_band(rates, draws, level, n_tracts), rates, tau)
 
 
-def gap_from_band(band: Band | None, rates: np.ndarray, tau: float) -> Gap:
+def gap_from_band(band: Differences | None, rates: np.ndarray, tau: float) -> Gap:
     """The largest gap of a band of rates, judged against ``tau``."""
     if band is None:
         return Gap(np.nan, np.nan, np.nan, INSUFFICIENT, _too_few(rates))
@@ -151,7 +151,7 @@ def gap_from_band(band: Band | None, rates: np.ndarray, tau: float) -> Gap:
     return Gap(band.largest, band.lower, band.upper, verdict, reason)
 
 
-def ratio_from_band(band: Band | None, rates: np.ndarray, floor: float) -> Ratio:
+def ratio_from_band(band: Differences | None, rates: np.ndarray, floor: float) -> Ratio:
     """The smallest ratio of a band of log rates, judged against ``floor``."""
     if band is None:
         return Ratio(np.nan, np.nan, np.nan, INSUFFICIENT, _too_few(rates))
@@ -168,7 +168,7 @@ def ratio_band(
     level: float,
     half_event: np.ndarray | None = None,
     n_tracts: np.ndarray | None = None,
-) -> Band | None:
+) -> Differences | None:
     """Band of all pairwise differences of log rates."""
     positive = rates if half_event is None else np.where(rates == 0, half_event, rates)
     with np.errstate(divide="ignore", invalid="ignore"):

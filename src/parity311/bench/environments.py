@@ -10,9 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from parity311.adapters.setting import EnvironmentSetting, make_setting
+from parity311.adapters.setting import make_setting
 from parity311.domains import all_domains
-from parity311.mdp.harness import Harness
+from parity311.mdp.harness import Harness, Playable
 
 MOST_SIDE_BY_SIDE = 1024
 """Episodes in one program: enough to fill vector units and to spread the cost of a call."""
@@ -47,7 +47,7 @@ def _play(
     return running, seen.sum()
 
 
-def state_bytes(setting: EnvironmentSetting) -> int:
+def state_bytes(setting: Playable) -> int:
     """Bytes of one running episode."""
     running, _ = jax.eval_shape(
         lambda: setting.harness.reset(jax.random.key(0), setting.params, setting.equity)
@@ -62,7 +62,7 @@ def fitting_episodes(n_bytes: int) -> int:
     return min(1 << (n_fitting.bit_length() - 1), MOST_SIDE_BY_SIDE)
 
 
-def pure_steps_per_second(setting: EnvironmentSetting, n_side_by_side: int) -> float:
+def pure_steps_per_second(setting: Playable, n_side_by_side: int) -> float:
     """Steps per second of the compiled step under random actions, on two cores."""
     harness, params, equity = setting.harness, setting.params, setting.equity
     keys = jax.random.split(jax.random.key(0), n_side_by_side)

@@ -17,12 +17,7 @@ import numpy as np
 from parity311.engines.backlog.params import make_backlog_params
 from parity311.engines.backlog.process import N_CODES, BacklogParams, BacklogShape
 from parity311.estimation import backlog_cases
-from parity311.estimation.backlog_cases import (
-    CHANCE_PRIOR,
-    CasePlaces,
-    QueueCases,
-    share_by_place,
-)
+from parity311.estimation.backlog_cases import CHANCE_PRIOR, CasePlaces, QueueCases
 from parity311.mdp.contract import N_STRATA
 from parity311.records.cases import STRATUM
 from parity311.records.schema import VISIT_RESULTS
@@ -90,7 +85,7 @@ def estimate_backlog(
     recent = (cases.result >= 0) & (waited < 0.5 * lifetime)
     return _assemble(
         records, cases, places, layout, lifetime, chance, hidden, unreported,
-        share_by_place(places, recent, looked.astype(np.float64), 4 * CHANCE_PRIOR),
+        backlog_cases.share_by_place(places, recent, looked.astype(np.float64), 4 * CHANCE_PRIOR),
     ), backlog_cases.visits_per_day(records, layout.domain, cases)  # fmt: skip
 
 
@@ -118,7 +113,7 @@ def true_backlog(
     was_open = (cases.result >= 0) & (cause["is_open"] == 1)
     return _assemble(
         records, cases, places, layout, lifetime, chance, flat / cases.n_days, unreported,
-        share_by_place(places, was_open, cases.got_in.astype(np.float64)),
+        backlog_cases.share_by_place(places, was_open, cases.got_in.astype(np.float64)),
     ), backlog_cases.visits_per_day(records, layout.domain, cases)  # fmt: skip
 
 

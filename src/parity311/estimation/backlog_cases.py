@@ -14,9 +14,9 @@ import numpy as np
 
 from parity311.engines.backlog.params import N_STARTS
 from parity311.engines.backlog.process import N_CODES, BacklogShape
-from parity311.errors import InputError
 from parity311.mdp.contract import N_STRATA
 from parity311.records import cases as case_sql
+from parity311.records.absent import no_such_domain
 from parity311.records.schema import BOROUGHS, SEVERITIES, VISIT_RESULTS
 from parity311.records.sql import literal
 from parity311.records.store import Records
@@ -77,10 +77,7 @@ class QueueCases:
 def read_cases(records: Records, domain: str, date_from: date, date_to: date) -> QueueCases:
     """Collect a domain's cases known before `date_to`; refuse where they are too few."""
     if domain not in records.domains:
-        raise InputError(
-            f"{records.folder} has no records of domain {domain!r}, only of "
-            f"{', '.join(records.domains)}; give a city that has them."
-        )
+        raise no_such_domain(records, domain)
     rows = records.sql(_CASES, domain=domain, date_from=date_from, date_to=date_to)
     visited, result = case_sql.column(rows, "visited"), case_sql.column(rows, "result", np.int64)
     is_settled = (result >= 0) & (result != VISIT_RESULTS.index("no_access"))

@@ -18,11 +18,11 @@ import numpy as np
 
 from parity311.errors import InputError
 from parity311.estimation.correction import Correction
-from parity311.evaluation.metrics import divide, gap_figure
+from parity311.evaluation.metrics import Widened, divide
 from parity311.evaluation.titles import TODAY
 from parity311.mdp.contract import N_KNOWN_STRATA
 from parity311.reporting.incidents import INTERVAL
-from parity311.resampling import ANY, Figure, bootstrap_weights, figure_of
+from parity311.resampling import Figure, bootstrap_weights
 
 
 def gap_ranges(
@@ -91,7 +91,7 @@ def interquartile_mean(values: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Resamples:
+class Resamples(Widened):
     """The same resamples of seeds and episodes for every policy, so that differences are paired."""
 
     seeds: np.ndarray
@@ -120,14 +120,6 @@ class Resamples:
                 "agents by their seeds, or give a rule one run."
             )
         return interquartile_mean(np.take_along_axis(samples, self.seeds, axis=1))
-
-    def figure(self, samples: np.ndarray, within: tuple[float, float] = ANY) -> Figure:
-        """The estimate with its interval from the statistic on every resample, (1 + B,)."""
-        return figure_of(samples, self.widening, within)
-
-    def gap_figure(self, coverage: np.ndarray) -> Figure:
-        """Coverage gap of (1 + B, strata), its interval within [0, 1] and around its point."""
-        return gap_figure(coverage, self.widening)
 
 
 def make_resamples(

@@ -58,7 +58,21 @@ def gap_figure(coverage: np.ndarray, widening: float = 1.0) -> Figure:
     return Figure(value, min(lower, value), max(upper, value), widening * float(spread[top]))
 
 
-class Resampled:
+class Widened:
+    """A set of resamples whose intervals are widened by a factor."""
+
+    widening: float
+
+    def figure(self, samples: np.ndarray, within: tuple[float, float] = ANY) -> Figure:
+        """The estimate with its interval from the statistic on every resample, (1 + B,)."""
+        return figure_of(samples, self.widening, within)
+
+    def gap_figure(self, coverage: np.ndarray) -> Figure:
+        """Coverage gap of (1 + B, strata), its interval within [0, 1] and around its point."""
+        return gap_figure(coverage, self.widening)
+
+
+class Resampled(Widened):
     """Totals over episodes, and over each bootstrap sample of them.
 
     Where episodes are drawn from a table of cases, the table is itself a sample: with `n_drawn`
@@ -83,14 +97,6 @@ class Resampled:
     def total(self, values: np.ndarray) -> np.ndarray:
         """Sum over episodes (leading axis) in every sample: (1 + B, ...)."""
         return np.tensordot(self.weights, np.asarray(values, np.float64), axes=1)
-
-    def figure(self, samples: np.ndarray, within: tuple[float, float] = ANY) -> Figure:
-        """Figure from the statistic on every sample, (1 + B,), within its range."""
-        return figure_of(samples, self.widening, within)
-
-    def gap_figure(self, coverage: np.ndarray) -> Figure:
-        """Coverage gap of (1 + B, strata)."""
-        return gap_figure(coverage, self.widening)
 
 
 @dataclass(frozen=True)

@@ -221,3 +221,14 @@ def _pay_only(n_actions: int, action: jax.Array, moved: Transition) -> Transitio
     pay = lambda reward: jnp.where(exists, reward, jnp.nan)  # noqa: E731
     tally = moved.tally._replace(published_reward=pay(moved.tally.published_reward))
     return moved._replace(reward=pay(moved.reward), tally=tally)
+
+
+@dataclass(frozen=True)
+class Playable:
+    """A harness with its params, ready to be stepped."""
+
+    harness: Harness
+    params: Any
+    equity: EquityParams
+    preference: np.ndarray
+    """(4,) weights of the scalar reward"""

@@ -24,7 +24,7 @@ from parity311.reporting.own_reports import (
     read_own_reports,
     reports_from_own,
 )
-from parity311.reporting.sensitivity import LifetimeBand, lifetime_band
+from parity311.reporting.sensitivity import Band, lifetime_band
 from parity311.reporting.settings import N_DRAWS, Settings
 from parity311.reporting.strata import ALL, StrataTotals, stratify_known, total_by_stratum
 from parity311.reporting.table import (
@@ -164,7 +164,7 @@ def run_estimate(config: EstimateConfig, runs: Path) -> dict[str, Any]:
             settings = make_settings(config, source, lifetime)
             found = make_estimate(config, source, settings)
             totals = total_by_stratum(found, strata, np.random.default_rng(config.seed))
-        band: LifetimeBand | None = None
+        band: Band | None = None
         if "mean_lifetime_days" in found.details and settings.inspections is None:
             with run.stage("sensitivity"):
                 band = lifetime_band(source.table, source.areas, strata, found, settings)
@@ -175,7 +175,7 @@ def run_estimate(config: EstimateConfig, runs: Path) -> dict[str, Any]:
 
 
 def describe_estimate(
-    source: Source, found: IncidentEstimate, totals: StrataTotals, band: LifetimeBand | None
+    source: Source, found: IncidentEstimate, totals: StrataTotals, band: Band | None
 ) -> dict[str, Any]:
     """The figures of an estimate."""
     per = totals.per_28_days

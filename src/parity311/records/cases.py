@@ -84,13 +84,18 @@ def column(rows: pa.Table, name: str, kind: type = np.float64) -> np.ndarray:
 
 
 def check_enough(
-    records: Records, domain: str, n: int, dates: tuple[date, date], fewest: int = FEWEST_CASES
+    records: Records,
+    domain: str,
+    n: int,
+    dates: tuple[date, date],
+    fewest: int = FEWEST_CASES,
+    what: str = "cases of",
 ) -> None:
-    """Refuse an estimate from too few cases."""
+    """Refuse an estimate from too few rows."""
     if n < fewest:
         raise EstimationError(
-            f"{records.folder} has {n} cases of {domain!r} from {dates[0]} to {dates[1]}; at "
-            f"least {fewest} are needed, give more months."
+            f"{records.folder} has {n} {what} {domain!r} from {dates[0]} to {dates[1]}; at least "
+            f"{fewest} are needed, give more months."
         )
 
 

@@ -17,7 +17,7 @@ from parity311.report.store import RunWriter
 from parity311.reporting.areas import Areas
 from parity311.reporting.exposure_rate import WIDE
 from parity311.reporting.incidents import INTERVAL, IncidentEstimate
-from parity311.reporting.sensitivity import LifetimeBand
+from parity311.reporting.sensitivity import Band
 from parity311.reporting.strata import StrataTotals
 from parity311.reporting.table import ReportTable
 
@@ -36,7 +36,7 @@ def write_estimate(
     table: ReportTable,
     found: IncidentEstimate,
     totals: StrataTotals,
-    band: LifetimeBand | None,
+    band: Band | None,
 ) -> None:
     """Write estimates per area, area and window, and stratum, with a map and a ranked plot."""
     run.add_table("areas", _area_rows(areas, table, found, totals))
@@ -107,9 +107,7 @@ def _stratum_window_columns(table: ReportTable, totals: StrataTotals) -> dict[st
     }
 
 
-def _stratum_columns(
-    table: ReportTable, totals: StrataTotals, band: LifetimeBand | None
-) -> dict[str, Any]:
+def _stratum_columns(table: ReportTable, totals: StrataTotals, band: Band | None) -> dict[str, Any]:
     scale = totals.windows_28d
     n = len(totals.strata.names)
     lower, upper = np.percentile(totals.draws_per_28_days, (5, 95), axis=0)
@@ -178,7 +176,7 @@ STRATA_VIEW = TableView(
 def _estimate_report(
     found: IncidentEstimate,
     totals: StrataTotals,
-    band: LifetimeBand | None,
+    band: Band | None,
     table: ReportTable,
     *,
     has_map: bool,

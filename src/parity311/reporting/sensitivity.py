@@ -16,7 +16,7 @@ from parity311.reporting.table import ReportTable
 
 
 @dataclass(frozen=True)
-class LifetimeBand:
+class Band:
     """Strata totals over the whole period at the ends of a range of mean lifetimes."""
 
     mean_days: tuple[float, float]
@@ -42,7 +42,7 @@ def lifetime_band(
     settings: Settings,
     *,
     factors: tuple[float, float] = BAND,
-) -> LifetimeBand:
+) -> Band:
     """Estimate again with the mean lifetime multiplied by each factor.
 
     The mean is the given one, or the fitted one where it was estimated. With a longer lifetime
@@ -67,4 +67,4 @@ def lifetime_band(
         draws = total_by_stratum(again, strata, np.random.default_rng(settings.seed)).draws
         low, high = np.percentile(draws.sum(axis=1), INTERVAL, axis=0)
         lower, upper = np.minimum(lower, low), np.maximum(upper, high)
-    return LifetimeBand((mean * min(factors), mean * max(factors)), lower, upper)
+    return Band((mean * min(factors), mean * max(factors)), lower, upper)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, LiteralString
 
 import numpy as np
 
-from parity311.errors import EstimationError, unknown_name
+from parity311.errors import unknown_name
 from parity311.mdp.contract import N_STRATA
-from parity311.records.cases import CUT_OFF, KNOWN, STRATUM
+from parity311.records.cases import CUT_OFF, KNOWN, STRATUM, check_enough
 from parity311.records.sql import literal
 from parity311.records.store import Records
 
@@ -68,11 +68,8 @@ def read_filings(
 ) -> dict[str, np.ndarray]:
     """Rows of `filings_query` as arrays; nulls become NaN."""
     table = records.sql(filings_query(), domain=domain, date_from=date_from, date_to=date_to)
-    if table.num_rows < FEWEST_FILINGS:
-        raise EstimationError(
-            f"{records.folder} has {table.num_rows} {domain} filings from {date_from} to "
-            f"{date_to}; at least {FEWEST_FILINGS} are needed, give more months."
-        )
+    dates = (date_from, date_to)
+    check_enough(records, domain, table.num_rows, dates, FEWEST_FILINGS, "filings of")
     rows = {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
     for name in ("units", "boilers", "tract_defects", "tract_filings"):
         rows[name] = np.nan_to_num(rows[name].astype(np.float64))

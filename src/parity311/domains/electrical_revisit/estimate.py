@@ -31,7 +31,7 @@ from parity311.estimation.stream import (
 from parity311.estimation.stream_book import HISTORY_DAYS, StreamOffice, history_start
 from parity311.mdp.contract import N_STRATA
 from parity311.records.absent import no_such_domain
-from parity311.records.cases import CUT_OFF, STRATUM, cases, column, numbered, reports
+from parity311.records.cases import CUT_OFF, STRATUM, cases, check_enough, column, numbered, reports
 from parity311.records.schema import SEVERITIES
 from parity311.records.sql import add_columns, connect, literal
 from parity311.records.store import Records
@@ -98,12 +98,9 @@ def read_visits(
     rows = records.sql(
         _visits_query(without_access), domain=office.slug, date_from=date_from, date_to=date_to
     )
-    if without_access and rows.num_rows < FEWEST_VISITS:
-        raise EstimationError(
-            f"{records.folder} has {rows.num_rows} first visits without access of "
-            f"{office.slug!r} from {date_from} to {date_to}; at least {FEWEST_VISITS} are needed, "
-            "give more months."
-        )
+    fewest = FEWEST_VISITS if without_access else 0
+    what = "first visits without access of"
+    check_enough(records, office.slug, rows.num_rows, (date_from, date_to), fewest, what)
     denial = np.searchsorted(DENIAL_EDGES, column(rows, "denial_ratio"), side="right")
     age = np.searchsorted(AGE_EDGES_DAYS, column(rows, "age_days"), side="right")
     level = N_LEVELS - 1 - column(rows, "code", np.int64)

@@ -9,13 +9,6 @@ import jax.numpy as jnp
 from jax.lax import optimization_barrier as settle
 
 from parity311.engines.backlog import process as engine
-from parity311.engines.backlog.process import (
-    Backlog,
-    BacklogParams,
-    BacklogService,
-    BacklogShape,
-    Beginning,
-)
 from parity311.mdp.contract import N_STRATA, Tally
 
 MOST_REPEATS = 4
@@ -50,8 +43,8 @@ def draw_step(key: jax.Array, n_places: int, n_own: int) -> BacklogDraws:
 class Stepped(NamedTuple):
     """What a step led to."""
 
-    backlog: Backlog
-    service: BacklogService
+    backlog: engine.Backlog
+    service: engine.BacklogService
     discovered: jax.Array
     """(P, 4) actionable incidents found where nobody called"""
     correct: jax.Array
@@ -60,17 +53,17 @@ class Stepped(NamedTuple):
     """(6,)"""
     n_new: jax.Array
     n_repeats: jax.Array
-    began: Beginning
+    began: engine.Beginning
     outcomes: jax.Array
     """(5,)"""
 
 
 def pass_step(
-    params: BacklogParams,
-    before: Backlog,
+    params: engine.BacklogParams,
+    before: engine.Backlog,
     visited: jax.Array,
     draws: BacklogDraws,
-    shape: BacklogShape,
+    shape: engine.BacklogShape,
     canvassed: tuple[jax.Array, jax.Array] | None = None,
 ) -> Stepped:
     """Make the visits (P, 4 A), let the step pass, take in what is reported.

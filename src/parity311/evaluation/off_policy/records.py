@@ -25,13 +25,13 @@ from parity311.engines.stream.process import (
     StreamParams,
     StreamState,
 )
-from parity311.errors import EstimationError, InputError
+from parity311.errors import InputError
 from parity311.estimation.recorded_reports import RecordedReports, read_reports
 from parity311.estimation.stream_book import StreamOffice, read_book
 from parity311.evaluation.off_policy.logs import STRATIFIED_NAMES, Logs, outcomes_by_stratum
 from parity311.mdp.contract import Domain
 from parity311.mdp.harness import Harness
-from parity311.records.cases import service_level
+from parity311.records.cases import check_enough, service_level
 from parity311.records.schema import SERVICE_LEVEL_DAYS
 from parity311.records.store import Records
 
@@ -87,11 +87,8 @@ def read_agency_log(
     rows = np.array([place.get(str(name), -1) for name in ids])
     is_first = (rows >= 0) & (reports.n_earlier[rows] == 0)
     rows, features, ids = rows[is_first], features[is_first], np.asarray(ids, str)[is_first]
-    if len(rows) < FEWEST_DECISIONS:
-        raise EstimationError(
-            f"{records.folder} has {len(rows)} decisions about {domain.slug!r} from {date_from} to "
-            f"{date_to}; at least {FEWEST_DECISIONS} are needed, give more months."
-        )
+    dates = (date_from, date_to)
+    check_enough(records, domain.slug, len(rows), dates, FEWEST_DECISIONS, "decisions about")
     n_visits, is_found = _what_happened(records, domain.slug, ids)
     weight = np.array(SEVERITY_WEIGHTS)[::-1][reports.code[rows]]
     found = is_found > 0
@@ -121,7 +118,7 @@ def read_agency_log(
         stratum=reports.stratum[rows],
         speed_unit=speed_unit,
         visits_per_found=visits_per_found,
-        dates=(date_from, date_to),
+        dates=dates,
     )
 
 

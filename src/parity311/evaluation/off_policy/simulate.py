@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,30 +11,14 @@ import numpy as np
 
 from parity311.evaluation.off_policy.logs import STRATIFIED_NAMES, Logs, outcomes_by_stratum
 from parity311.mdp.contract import NOBODY
-from parity311.mdp.harness import Harness
+from parity311.mdp.harness import Harness, Playable
 
 CHUNK = 8192
 """Episodes played by one program at a time."""
 
 
-class LoggedProcess(NamedTuple):
-    """A process to log decisions in."""
-
-    harness: Harness
-    params: Any
-    equity: Any
-    preference: np.ndarray
-    """(4,) weights of the reward"""
-
-
 def write_logs(
-    office: LoggedProcess,
-    behaviour: Any,
-    *,
-    n_logs: int,
-    n_episodes: int,
-    seed: int,
-    gamma: float = 1.0,
+    played: Playable, behaviour: Any, *, n_logs: int, n_episodes: int, seed: int, gamma: float = 1.0
 ) -> Logs:
     """Play a behaviour (anything with `chances`) and keep what a log keeps.
 
@@ -47,10 +31,10 @@ def write_logs(
         without it: the log looks honest and is not.
     """
     n = n_logs * n_episodes
-    seen, action, chance, reward, stratum, ended = _play_all(office, behaviour, n, seed, gamma)
+    seen, action, chance, reward, stratum, ended = _play_all(played, behaviour, n, seed, gamma)
     shape = (n_logs, n_episodes)
     lay = lambda x: x.reshape(*shape, *x.shape[1:])  # noqa: E731
-    scalar = lay(np.asarray(reward, np.float64) @ office.preference)
+    scalar = lay(np.asarray(reward, np.float64) @ played.preference)
     outcome = stratify_outcome(scalar, lay(stratum))
     ended = lay(ended)
     return Logs(
@@ -60,7 +44,7 @@ def write_logs(
         outcome=outcome,
         is_live=(np.cumsum(ended, axis=-1) - ended) == 0,
         outcome_names=STRATIFIED_NAMES[: outcome.shape[-1]],
-        n_actions=office.harness.n_actions,
+        n_actions=played.harness.n_actions,
     )
 
 
@@ -72,17 +56,17 @@ def stratify_outcome(reward: np.ndarray, stratum: np.ndarray) -> np.ndarray:
 
 
 def true_values(
-    office: LoggedProcess, target: Any, *, n_episodes: int, seed: int, discount: float = 1.0
+    played: Playable, target: Any, *, n_episodes: int, seed: int, discount: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Value of a policy by playing it, (K,), and its standard error."""
-    logs = write_logs(office, target, n_logs=1, n_episodes=n_episodes, seed=seed)
+    logs = write_logs(played, target, n_logs=1, n_episodes=n_episodes, seed=seed)
     scale = discount ** np.arange(logs.shape[2])
     total = (logs.outcome * logs.is_live[..., None] * scale[:, None]).sum(axis=2)[0]
     return total.mean(axis=0), total.std(axis=0, ddof=1) / np.sqrt(n_episodes)
 
 
 def _play_all(
-    office: LoggedProcess, behaviour: Any, n: int, seed: int, gamma: float
+    played: Playable, behaviour: Any, n: int, seed: int, gamma: float
 ) -> tuple[np.ndarray, ...]:
     parts = []
     size = min(CHUNK, n)
@@ -91,11 +75,11 @@ def _play_all(
     log_gamma = jnp.float32(np.log(gamma))
     for start in range(0, n_parts * size, size):
         played = _play(
-            office.harness,
-            office.params,
-            office.equity,
+            played.harness,
+            played.params,
+            played.equity,
             behaviour,
-            jnp.asarray(office.preference, jnp.float32),
+            jnp.asarray(played.preference, jnp.float32),
             log_gamma,
             gamma != 1.0,
             keys[start : start + size],

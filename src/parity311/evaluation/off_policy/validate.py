@@ -34,8 +34,8 @@ from parity311.evaluation.off_policy.estimate import (
 from parity311.evaluation.off_policy.logs import Logs
 from parity311.evaluation.off_policy.policies import SoftLinear, action_chances, soften
 from parity311.evaluation.off_policy.rosenbaum import bound_value
-from parity311.evaluation.off_policy.simulate import LoggedProcess, true_values, write_logs
-from parity311.mdp.harness import Harness
+from parity311.evaluation.off_policy.simulate import true_values, write_logs
+from parity311.mdp.harness import Harness, Playable
 from parity311.records.store import open_records
 from parity311.resampling import Intervals
 
@@ -101,7 +101,7 @@ class Prepared:
     """A setting with its process and policies."""
 
     setting: LogSetting
-    office: LoggedProcess
+    played: Playable
     behaviour: Any
     """has `chances`"""
     target: Any
@@ -113,14 +113,14 @@ def prepare(setting: LogSetting, params_of: Callable[[Any], Any] | None = None) 
     params = domain.play.example() if params_of is None else params_of(domain)
     harness = Harness(domain, max_steps=setting.n_steps)
     equity = harness.equity_params(params, is_visible=0.0)
-    office = LoggedProcess(harness, params, equity, np.asarray(domain.preference))
+    played = Playable(harness, params, equity, np.asarray(domain.preference))
     target = domain.heuristics[setting.target](params, harness)
     if setting.behaviour == "soft_linear":
         behaviour: Any = _soft_linear(harness)
     else:
         rule = domain.heuristics[setting.behaviour](params, harness)
         behaviour = soften(rule, harness.n_actions, setting.epsilon, _explored(setting, harness))
-    return Prepared(setting, office, behaviour, target)
+    return Prepared(setting, played, behaviour, target)
 
 
 def _explored(setting: LogSetting, harness: Harness) -> np.ndarray | None:
@@ -191,9 +191,9 @@ def validate_setting(
 ) -> dict[str, Any]:
     """Write the logs of one setting, play the truth, and compare."""
     prepared = prepare(setting, params_of)
-    office, n_actions = prepared.office, prepared.office.harness.n_actions
+    played, n_actions = prepared.played, prepared.played.harness.n_actions
     logs = write_logs(
-        office,
+        played,
         prepared.behaviour,
         n_logs=n_logs,
         n_episodes=setting.n_episodes,
@@ -202,7 +202,7 @@ def validate_setting(
     )
     target = action_chances(prepared.target, logs.observation, n_actions)
     truth, truth_error = true_values(
-        office, soften(prepared.target, n_actions, 0.0), n_episodes=n_truth, seed=seed + 1
+        played, soften(prepared.target, n_actions, 0.0), n_episodes=n_truth, seed=seed + 1
     )
     options = Options(propensities=setting.propensities)
     cells = cells_of(logs, target, options.support_min_count)
