@@ -18,7 +18,8 @@ from tests.unit.engines.backlog_play import (
 
 from parity311.domains import elevator, get_domain
 
-pytestmark = pytest.mark.usefixtures("optimized")  # its episodes are long
+# Its episodes are long: what is compiled is worth optimizing.
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("optimized")]
 
 PARAMS = elevator.example()
 

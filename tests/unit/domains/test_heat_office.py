@@ -17,7 +17,8 @@ from parity311.engines import heuristics
 from parity311.evaluation.rollout import Contender, evaluate
 from parity311.mdp.harness import Harness
 
-pytestmark = pytest.mark.usefixtures("optimized")  # its episodes are long
+# Its episodes are long: what is compiled is worth optimizing.
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("optimized")]
 
 HARNESS = Harness(get_domain("heat"))
 

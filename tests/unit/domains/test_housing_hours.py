@@ -19,7 +19,8 @@ from tests.unit.engines.backlog_play import (
 from parity311.domains import get_domain, housing
 from parity311.engines.backlog import process as engine
 
-pytestmark = pytest.mark.usefixtures("optimized")  # its episodes are long
+# Its episodes are long: what is compiled is worth optimizing.
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("optimized")]
 
 
 @cache
