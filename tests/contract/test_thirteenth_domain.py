@@ -97,9 +97,9 @@ import traceback
 from contextlib import redirect_stdout
 from pathlib import Path
 
-outcome = {}
+outcome, root = {}, Path(sys.argv[2])
 for stage, code in json.loads(sys.argv[1]).items():
-    names = {"root": Path(sys.argv[2])}
+    names = {"root": root}
     with redirect_stdout(sys.stderr):
         try:
             exec(code, names)

@@ -17,7 +17,7 @@ from parity311.evaluation.compare import compare_policies
 from parity311.mdp.harness import Harness
 from parity311.training import train, with_equity
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("optimized")]
 
 
 @cache

@@ -16,7 +16,8 @@ from parity311.reporting.bayes import EFFECT_SD, BayesData, reporting_model
 from parity311.reporting.convergence import import_sampler
 from parity311.reporting.model import LOG_ODDS, LOGIT_SILENT
 
-pytestmark = pytest.mark.slow
+# Chains run for long: what is compiled is worth optimizing.
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("optimized")]
 
 N_AREAS, N_ROWS, N_REPEATS, N_RANKS = 10, 150, 20, 10
 N_WARM, N_DRAWS = 100, 80
