@@ -76,6 +76,7 @@ def bad(records: Records, text: str, n: int) -> None:
 """
 
 
+@pytest.mark.slow
 def test_pyright_refuses_text_in_sql_and_takes_what_is_quoted(tmp_path: Path) -> None:
     pytest.importorskip("pyright")
     (tmp_path / "twin.py").write_text(TWIN)

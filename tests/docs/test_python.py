@@ -125,6 +125,7 @@ def run_python(code: str, place: Path, python: Path | None = None) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_an_agent_of_others_learns_as_the_page_says(tmp_path: Path) -> None:
     """Whole where Stable-Baselines3 is, here or with `make peers`; else up to Gymnasium's check."""
     page = (ROOT / "docs/how-to/use-the-environments.md").read_text()

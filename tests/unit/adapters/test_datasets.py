@@ -18,6 +18,7 @@ RULE = heuristics.always(1)
 NAMES = SETTING.harness.observation_names
 
 
+@pytest.mark.slow
 def test_propensities_are_those_of_the_behaviour_policy() -> None:
     logged = log_decisions(SETTING, RULE, n_episodes=40, epsilon=0.2)
     expected = np.where(logged.action == 1, 0.9, 0.1)
@@ -27,6 +28,7 @@ def test_propensities_are_those_of_the_behaviour_policy() -> None:
     assert (1.0 / logged.propensity).mean() == pytest.approx(2.0, rel=0.1)
 
 
+@pytest.mark.slow
 def test_table_has_a_row_for_every_decision(tmp_path: Path) -> None:
     logged = log_decisions(SETTING, RULE, n_episodes=4)
     path = write_parquet(logged, SETTING.harness.observation_names, tmp_path / "log.parquet")
@@ -43,6 +45,7 @@ def test_table_has_a_row_for_every_decision(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_same_seed_same_rows() -> None:
     tables = [
         to_table(log_decisions(SETTING, RULE, n_episodes=2, seed=s), NAMES) for s in (0, 0, 1)
@@ -56,6 +59,7 @@ def test_without_randomness_there_is_nothing_to_weigh() -> None:
         log_decisions(SETTING, RULE, n_episodes=1, epsilon=0.0)
 
 
+@pytest.mark.slow
 def test_a_missing_library_is_named() -> None:
     try:
         import d3rlpy  # noqa: F401  # pyright: ignore[reportMissingImports]

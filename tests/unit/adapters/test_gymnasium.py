@@ -169,6 +169,7 @@ def test_an_action_that_does_not_exist_is_refused(action: object) -> None:
     environment.step(np.int64(1))
 
 
+@pytest.mark.slow
 def test_actions_side_by_side_that_do_not_exist_are_refused() -> None:
     environment = ComplaintVectorEnvironment(2, domain="boiler")
     environment.reset(seed=0)
@@ -256,6 +257,7 @@ def _in_a_fresh_interpreter(code: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_played_is_said_before_anything_is_compiled() -> None:
     with pytest.raises(InputError, match="must be a parity311.domains.boiler.decision.Params"):
         ComplaintEnvironment("boiler", params={"features": 1})

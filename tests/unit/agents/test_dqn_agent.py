@@ -56,6 +56,7 @@ def test_target_changes_only_when_refreshed() -> None:
     np.testing.assert_array_equal(refreshed.target["weight_0"], state.network["weight_0"])
 
 
+@pytest.mark.slow
 def test_exploration_falls_to_its_end() -> None:
     config = DQNConfig(hidden=(8,), epsilon_steps=100, epsilon_end=0.0, buffer_size=30)
     agent = make_dqn(config)
@@ -80,6 +81,7 @@ def test_agents_do_not_touch_each_other() -> None:
     assert not np.allclose(one.network["weight_0"][1], two.network["weight_0"][1])
 
 
+@pytest.mark.slow
 def test_one_network_in_three_forms_gives_one_answer() -> None:
     networks = init_network(jax.random.split(jax.random.key(0), 3), (5, 16, 16, 2))
     seen = jax.random.normal(jax.random.key(1), (7, 5))

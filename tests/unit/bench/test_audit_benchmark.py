@@ -13,6 +13,7 @@ def found() -> dict:
     return bench_audit(n_trials=20)
 
 
+@pytest.mark.slow
 def test_the_figures_of_the_benchmark(found: dict) -> None:
     names = {"false_fail", "power", "pass_at_parity", "anytime_error", "coverage"}
     assert names <= set(found)

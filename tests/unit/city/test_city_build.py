@@ -23,6 +23,7 @@ def hashes(folder: Path, part: str) -> dict[str, str]:
     return {name: entry["sha256"] for name, entry in files.items() if part in name}
 
 
+@pytest.mark.slow
 def test_same_arguments_same_bytes_and_a_new_domain_moves_nothing(tmp_path: Path) -> None:
     first = build_city((CRANE,), seed=3, out=tmp_path / "a", **PERIOD)
     again = build_city((CRANE,), seed=3, out=tmp_path / "b", **PERIOD)
@@ -33,6 +34,7 @@ def test_same_arguments_same_bytes_and_a_new_domain_moves_nothing(tmp_path: Path
     assert hashes(first, "crane") != hashes(other, "crane")
 
 
+@pytest.mark.slow
 def test_records_are_valid_and_end_with_the_period(small_city: Path) -> None:
     records = open_records(small_city)
     records.validate()
@@ -113,6 +115,7 @@ def test_an_existing_city_is_kept_and_a_failed_build_leaves_nothing(tmp_path: Pa
     assert (out / "mine.txt").read_text() == "keep"
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_is_one_clear_line(tmp_path: Path) -> None:
     script = f"""
 import resource

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from parity311.city.incumbent import WaitingCases, choose_visits, severity_then_first_in
 from parity311.city.randomness import named_generator, named_seed
@@ -21,6 +22,7 @@ def draw_many(priority: np.ndarray, n_slots: int, n_draws: int) -> tuple[np.ndar
     return chosen / n_draws, logged
 
 
+@pytest.mark.slow
 def test_logged_propensities_are_the_chances() -> None:
     priority = np.array([5.0, 1.0, 3.0, 9.0, 2.0, 8.0, 7.0, 0.0, 4.0, 6.0, 2.5, 1.5])
     for n_slots in (4, 7, 10):

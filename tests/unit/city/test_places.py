@@ -120,6 +120,7 @@ def test_small_cities_are_whole(n_tracts: int) -> None:
         assert draw_buildings(seed(number), tracts).n > 300 * n_tracts
 
 
+@pytest.mark.slow
 def test_staten_island_is_a_piece_of_its_own(city: Tracts) -> None:
     on_island = city.borough == BOROUGHS.index("Staten Island")
     assert count_pieces(np.zeros(city.n), city.edges) == 2
@@ -315,6 +316,7 @@ def test_constants_are_those_of_the_real_tracts(real: Tracts) -> None:
     assert fitted.length_km == pytest.approx(NEW_YORK.length_km, abs=0.03)
 
 
+@pytest.mark.slow
 def test_drawn_cities_are_calibrated(real: Tracts, city: Tracts) -> None:
     assert find_misfits(city, real) == []
     assert find_misfits(draw_tracts(seed(1), 2325), real) == []

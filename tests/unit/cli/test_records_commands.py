@@ -19,6 +19,7 @@ def run(app, *arguments: object):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+@pytest.mark.slow
 def test_fetch_import_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(nyc()) as server:
         monkeypatch.setenv("PARITY311_NYC_PORTAL", server.address)

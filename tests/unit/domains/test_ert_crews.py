@@ -7,6 +7,7 @@ from functools import cache
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from tests.unit.engines.backlog_play import (
     Played,
     feature_distance,
@@ -24,6 +25,7 @@ def played() -> Played:
     return play_constant("ert", ert.example(), 32)
 
 
+@pytest.mark.slow
 def test_complaints_are_conserved_and_crews_run_out() -> None:
     assert lost_complaints(played()) < 1e-3
     capacity = get_domain("ert").play.capacity_per_step
@@ -50,6 +52,7 @@ def test_what_is_done_now_changes_what_comes_next() -> None:
     assert feature_distance(played(), "crews_1", "crews_3") > 5.0
 
 
+@pytest.mark.slow
 def test_hours_saved_at_night_can_be_spent_by_day() -> None:
     params = ert.example()
     state = ert.initial_state(jax.random.key(0), params)._replace(saved_hours=jnp.float32(0.0))

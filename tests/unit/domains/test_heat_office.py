@@ -118,6 +118,7 @@ def _office(**fields: Any) -> engine.Office:
     )
 
 
+@pytest.mark.slow
 def test_visiting_a_duplicate_of_a_served_incident_costs_and_earns_nothing() -> None:
     params = heat.example().office
     office = _office(status=engine.SERVED, n_extra=1, n_open=1, actionable=True, ends=9.0)
@@ -161,6 +162,7 @@ def test_a_late_visit_to_an_emergency_does_not_count() -> None:
     assert float(work.outcomes[engine.VIOLATION]) == 1.0
 
 
+@pytest.mark.slow
 def test_a_deferred_case_comes_back_after_a_week_or_a_report() -> None:
     params = heat.example().office
     office = _office(status=engine.INTAKE, n_open=1, ends=99.0, next_report=engine.NEVER)
@@ -188,6 +190,7 @@ def test_the_graver_code_is_served_first() -> None:
     assert float(work.visits[4]) == 1.0
 
 
+@pytest.mark.slow
 def test_random_numbers_have_the_law_they_should() -> None:
     uniform = jax.random.uniform(jax.random.key(0), (20_000,))
     counts = np.asarray(jax.vmap(lambda u: poisson(u, jnp.float32(1.2)))(uniform))

@@ -44,6 +44,7 @@ def test_what_is_done_now_changes_what_comes_next() -> None:
     assert feature_distance(played(), "plumbing", "water_leak") > 5.0
 
 
+@pytest.mark.slow
 def test_only_the_chosen_category_is_served() -> None:
     params = housing.example()
     backlog, _ = engine.start(params.backlog, jnp.float32(0.5))

@@ -51,6 +51,7 @@ def steps_until_visited(step: Any, params: RevisitParams, action: int) -> int:
     return 20
 
 
+@pytest.mark.slow
 def test_a_revisit_is_made_when_it_is_due(params: RevisitParams, step: Any) -> None:
     always = with_capacity(params, 1.0)
     days = float(np.asarray(params.stream.days_per_step).mean())

@@ -30,6 +30,7 @@ def played() -> Played:
     return play_constant("scaffold", PARAMS, 512)
 
 
+@pytest.mark.slow
 def test_complaints_are_conserved_and_one_visit_fits_in_an_hour() -> None:
     assert lost_complaints(played()) == 0.0
     assert most_visits(played()) <= 1.0

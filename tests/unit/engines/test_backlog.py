@@ -258,6 +258,7 @@ def test_crews_off_duty_stay_where_they_are() -> None:
     assert not np.asarray(sent.visited).any()
 
 
+@pytest.mark.slow
 def test_the_way_costs_a_sixth_of_the_visits() -> None:
     visits = np.asarray(elevator.example().visits)
     assert visits[1] / visits[0] == pytest.approx(5 / 6)

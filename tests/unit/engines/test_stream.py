@@ -42,6 +42,7 @@ def office(params: StreamParams, **changes: Any) -> StreamState:
     return state._replace(kind=kind, stratum=jnp.int32(0), **changes)
 
 
+@pytest.mark.slow
 def test_waiting_factors_are_what_a_queue_does(params: StreamParams) -> None:
     rng = np.random.default_rng(0)
     keep = np.exp(-float(params.days_per_step[0]) / float(params.lifetime_days))
@@ -61,6 +62,7 @@ def test_waiting_factors_where_two_visits_fit_between_complaints(params: StreamP
     assert factors[1] == pytest.approx(0.5 + 0.5 * keep, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_an_order_joins_the_round_and_the_crew_goes_at_once(
     params: StreamParams, step: Any
 ) -> None:
@@ -191,6 +193,7 @@ def test_the_priced_action_follows_the_prices(params: StreamParams) -> None:
     assert chosen == sorted(chosen)
 
 
+@pytest.mark.slow
 def test_stopping_a_site_for_nothing_costs(params: StreamParams) -> None:
     del params
     given = crane.example()

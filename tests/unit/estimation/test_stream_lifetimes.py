@@ -18,6 +18,8 @@ from parity311.estimation.visit_sequences import (
     profile_likelihood,
 )
 
+pytestmark = pytest.mark.slow
+
 UNKNOWN = 50.0
 """Sd of a prior that says nothing."""
 

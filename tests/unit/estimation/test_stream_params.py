@@ -24,7 +24,8 @@ from parity311.mdp.contract import N_STRATA
 from parity311.records.store import Records, open_records
 from parity311.reporting.calibration import Calibration, calibrate
 
-pytestmark = pytest.mark.slow
+# Values are iterated for long: what is compiled is worth optimizing.
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("optimized")]
 
 SPLIT = date(2025, 1, 1)
 MODULES = (crane, snad, drainage, electrical_revisit)

@@ -36,6 +36,7 @@ def test_the_same_policy_twice_gives_the_same_and_order_does_not_matter() -> Non
     np.testing.assert_array_equal(alone.tally.correct[0], episodes.tally.correct[1])
 
 
+@pytest.mark.slow
 def test_all_policies_meet_the_same_cases() -> None:
     params = boiler.example()
     keys = jax.random.split(jax.random.key(0), 4)
@@ -47,6 +48,7 @@ def test_all_policies_meet_the_same_cases() -> None:
     assert not tally.correct[1].any()
 
 
+@pytest.mark.slow
 def test_frozen_prices_do_not_move() -> None:
     params = boiler.example()
     prices = np.array([0.3, 0.1, 0.0, -0.1, -0.3, 0.0])

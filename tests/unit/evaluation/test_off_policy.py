@@ -63,6 +63,7 @@ def test_effective_size_counts_equal_weights_and_sees_one_that_dwarfs_the_rest()
     assert weights.effective_size(np.zeros(5)) == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("discount", [1.0, 0.9])
 def test_every_estimator_finds_the_value_of_a_large_log(discount: float) -> None:
     logs = write_toy_logs(1, 15_000, 3, seed=4)
@@ -218,6 +219,7 @@ def boiler_log(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Path
     return setting, logged, write_parquet(logged, setting.harness.observation_names, path)
 
 
+@pytest.mark.slow
 def test_a_log_is_read_back_as_it_was_written(
     boiler_log: tuple[Any, Any, Path], tmp_path: Path
 ) -> None:

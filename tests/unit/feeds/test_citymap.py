@@ -61,6 +61,7 @@ def chicago(tmp_path: Path) -> list[Path]:
     ]
 
 
+@pytest.mark.slow
 def test_chicago_becomes_canonical_tables(tmp_path: Path, chicago: list[Path]) -> None:
     manifest = import_records(chicago, tmp_path / "records", city_map=read_city_map(CHICAGO))
     records = open_records(tmp_path / "records")
@@ -175,6 +176,7 @@ def test_nobody_is_an_original_where_nothing_is_marked(
     assert rows["incident_id"].to_pylist() == incidents
 
 
+@pytest.mark.slow
 def test_times_with_an_offset_turn_to_the_citys_clock(tmp_path: Path, chicago: list[Path]) -> None:
     rows = [request(1, CREATED_DATE="2024-01-10T15:30:00+00:00", CLOSED_DATE="")]
     write_csv(chicago[2], rows)

@@ -101,6 +101,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return rows_of(folder)
 
 
+@pytest.mark.slow
 def test_fetch_then_import(tmp_path: Path) -> None:
     with serving(nyc()) as server:
         fetched = fetch_nyc(options(server), tmp_path / "nyc", client=client(server))
@@ -239,6 +240,7 @@ def test_a_column_gone_is_named(tmp_path: Path) -> None:
         fetch_nyc(options(server), tmp_path / "nyc", client=client(server))
 
 
+@pytest.mark.slow
 def test_an_optional_column_gone_is_left_out_and_recorded(tmp_path: Path) -> None:
     server = nyc()
     for row in server.datasets["erm2-nwe9"]:
@@ -249,6 +251,7 @@ def test_an_optional_column_gone_is_left_out_and_recorded(tmp_path: Path) -> Non
     import_records([tmp_path / "nyc"], tmp_path / "records")
 
 
+@pytest.mark.slow
 def test_whole_exports_and_the_newer_protocol_give_the_same_records(tmp_path: Path) -> None:
     fingerprints = []
     for protocol in ("soda2", "soda3"):

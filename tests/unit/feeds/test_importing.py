@@ -106,6 +106,7 @@ def test_a_damaged_line_is_counted_and_its_neighbours_kept(
     assert records.table("complaints", "heat").num_rows == 3
 
 
+@pytest.mark.slow
 def test_case_and_agency_separate_types(import_rows: Importer) -> None:
     rows = [
         sr311_row(1, complaint_type="ELEVATOR", descriptor="N/A"),
@@ -315,6 +316,7 @@ def test_names_of_owners_are_stored_nowhere(import_rows: Importer) -> None:
         assert "APPLICANTNAME" not in text
 
 
+@pytest.mark.slow
 def test_same_rows_same_tables_in_any_memory(tmp_path: Path) -> None:
     rows = [
         sr311_row(

@@ -48,6 +48,7 @@ def test_no_visit_in_time_is_no_chance_to_get_in(import_rows: Importer) -> None:
         params_for(get_domain("heat"), records, None, "raw")
 
 
+@pytest.mark.slow
 def test_the_advised_estimator_goes_on_where_the_default_cannot(without_duplicates: Path) -> None:
     heat = get_domain("heat")
     with pytest.raises(EstimationError, match="use estimator 'raw'"):

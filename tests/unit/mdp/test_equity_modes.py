@@ -27,6 +27,7 @@ def unequal_state() -> object:
     return state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_per_step_pays_best_for_doing_nothing(form: str) -> None:
     mode, state = get_mode("per_step", form), unequal_state()
@@ -36,6 +37,7 @@ def test_per_step_pays_best_for_doing_nothing(form: str) -> None:
     assert float(mode.reward(PARAMS, state, LOWEST)) < 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_potential_pays_for_closing_a_gap_and_charges_for_opening_it(form: str) -> None:
     mode, state = get_mode("potential", form), unequal_state()
@@ -85,6 +87,7 @@ class TestTheFormsByHand:
         assert got == pytest.approx(-0.01 * 120.0, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_windowed_shows_every_rate_and_the_gap() -> None:
     mode, state = get_mode("windowed"), unequal_state()
     seen = np.asarray(mode.features(PARAMS, state, jnp.int32(0)))
@@ -95,6 +98,7 @@ def test_windowed_shows_every_rate_and_the_gap() -> None:
     assert float(mode.reward(PARAMS, state, NOBODY_SERVED)) < 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["potential", "windowed", "per_step"])
 def test_modes_run_in_the_harness(mode: str) -> None:
     harness = Harness(boiler.DOMAIN, equity_mode=mode)

@@ -33,6 +33,7 @@ def play(harness: Harness, n_steps: int):
     return steps
 
 
+@pytest.mark.slow
 def test_time_truncates_and_does_not_terminate() -> None:
     steps = play(Harness(make_domain(), max_steps=4), 9)
     assert [bool(step.truncated) for _, step in steps] == [i in (3, 7) for i in range(9)]

@@ -56,6 +56,7 @@ def test_a_policy_comes_back_as_it_was(source) -> None:
     assert all(np.array_equal(found.network[k], v) for k, v in stored.network.items())
 
 
+@pytest.mark.slow
 def test_zip_frequency_is_flagged_with_its_score(root: Path, source) -> None:
     result = explain_run(source, root=root)
     (policy,) = result["policies"]
@@ -191,6 +192,7 @@ def invoke(command, root: Path, *arguments: str):
     return CliRunner().invoke(app, [*arguments, "--runs", str(root)])
 
 
+@pytest.mark.slow
 def test_the_commands_print(root: Path, source) -> None:
     notice = invoke(explain_command, root, source.id, "--complaint", "c0001")
     assert notice.output.startswith("Recommended for this complaint")

@@ -26,6 +26,8 @@ from parity311.report.store import start_run
 from parity311.training import train, with_equity
 from parity311.training.loop import Trained
 
+pytestmark = pytest.mark.slow
+
 PLAIN = (0.5, 0.5, 0.0, 0.0)
 SETTINGS = {"hidden": (16, 16), "target_every": 100, "buffer_size": 2000}
 DATES = {"date_from": date(2025, 1, 1), "date_to": date(2026, 1, 1)}

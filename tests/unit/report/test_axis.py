@@ -29,6 +29,7 @@ ordinary = st.floats(min_value=-1e12, max_value=1e12)
 steadily = settings(max_examples=200, deadline=None, derandomize=True)
 
 
+@pytest.mark.slow
 @steadily
 @given(ordinary, ordinary, st.integers(3, 9))
 def test_round_ticks_enclose_evenly_and_are_few(a: float, b: float, max_ticks: int) -> None:

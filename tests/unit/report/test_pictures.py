@@ -291,6 +291,7 @@ def test_series_never_share_colour_and_mark() -> None:
     assert len(set(looks)) == 36
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     st.lists(

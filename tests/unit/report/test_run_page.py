@@ -109,6 +109,7 @@ def read_first_screen(folder: Path) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 
+@pytest.mark.slow
 def test_a_page_on_imported_records_says_nothing_untrue(tmp_path: Path, imported: Records) -> None:
     block = block_of(imported, visits={"balanced": 0.522, PAID: 0.416})
     folder = write(tmp_path, [block], imported)

@@ -152,6 +152,7 @@ def kill_writer(root: Path, starter: str) -> None:
     assert result.returncode == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_killed_run_is_removed_at_the_next_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

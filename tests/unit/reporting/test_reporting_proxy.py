@@ -22,6 +22,7 @@ def case() -> SimulatedReports:
     return simulate(ReportingScenario(income_slope=0.5, n_windows=6), areas, 3)
 
 
+@pytest.mark.slow
 def test_areas_with_few_duplicates_follow_their_covariates(case: SimulatedReports) -> None:
     n_duplicates = case.table.n_duplicates.copy()
     n_duplicates[::3] = 0.0

@@ -24,6 +24,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Records:
     return open_records(build_city((HEAT.process,), seed=8, out=out, **period))
 
 
+@pytest.mark.slow
 def test_a_tract_absent_from_the_table_is_left_out_and_counted(records: Records) -> None:
     areas = areas_from_records(records)
     whole = reports_from_records(records, "heat", areas)

@@ -100,6 +100,7 @@ def make_storm(seed: int) -> tuple[Storm, np.ndarray]:
     return storm, flooded
 
 
+@pytest.mark.slow
 def test_the_model_finds_the_flood_and_who_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numpyro")
     monkeypatch.setattr(spatial, "N_EXTENSIONS", 0)

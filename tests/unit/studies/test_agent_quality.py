@@ -7,6 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from tests.contract.broken.twins import Params, make_domain
 
 from parity311.agents import agent_config, make_agent
@@ -16,6 +17,8 @@ from parity311.mdp.harness import Harness
 from parity311.studies.quality import measure as quality
 from parity311.studies.quality.settings import QualitySetting, Recipe
 from parity311.training.loop import Trained
+
+pytestmark = pytest.mark.slow
 
 DOMAIN = replace(
     make_domain(

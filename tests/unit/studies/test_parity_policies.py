@@ -41,6 +41,8 @@ from parity311.studies.parity.policies import (
 )
 from parity311.studies.parity.study import parse_factors
 
+pytestmark = pytest.mark.slow
+
 HARNESS = Harness(boiler.DOMAIN, max_steps=400)
 PARAMS = boiler.example()
 

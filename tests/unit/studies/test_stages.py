@@ -79,6 +79,7 @@ def trained_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_training_needs_only_jax_numpy_and_safetensors(trained_folder: Path) -> None:
     job = tiny_job()
     trained = read_trained(trained_folder / TRAINED / job.file, job)

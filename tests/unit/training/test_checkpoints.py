@@ -53,6 +53,7 @@ def interrupted(folder: Path, name: str = "dqn", n_blocks: int = 2) -> Checkpoin
     return Checkpoints(folder, every_s=0.0, resume=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AGENTS)
 def test_resuming_gives_what_an_uninterrupted_run_gives(name: str, tmp_path: Path) -> None:
     whole = run(name)

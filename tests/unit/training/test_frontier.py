@@ -49,6 +49,7 @@ def test_drawn_preferences_stay_between_the_corners() -> None:
     assert without == pytest.approx(config.share_without_equity, abs=0.03)
 
 
+@pytest.mark.slow
 def test_a_preference_folds_into_the_network() -> None:
     import jax
 

@@ -28,6 +28,8 @@ from parity311.training.saving import load_policy
 from parity311.training.sweep import read_sweep
 from parity311.training.train_run import write_trained
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"hidden": (8,), "target_every": 20, "buffer_size": 200}
 MENU = spread_preferences(DOMAIN.preference, 4)
 

@@ -36,6 +36,8 @@ from parity311.training.loop import Trained, plan, train_agents
 from parity311.training.offline import train_offline
 from parity311.training.saving import load_policy, save_policy
 
+pytestmark = pytest.mark.slow
+
 ACTIONS = tuple(Action(name, name != "wait", 1.0) for name in ("wait", "act", "act_more"))
 HARNESS = Harness(replace(make_domain(), actions=ACTIONS))
 SMALL: dict[str, Any] = {

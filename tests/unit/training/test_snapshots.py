@@ -15,6 +15,8 @@ from parity311.mdp.harness import Harness
 from parity311.training.checkpoint import Checkpoints
 from parity311.training.loop import Trained, snapshot_blocks, train_agents
 
+pytestmark = pytest.mark.slow
+
 HARNESS = Harness(make_domain())
 
 

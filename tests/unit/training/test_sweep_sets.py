@@ -13,6 +13,8 @@ from parity311.errors import InputError
 from parity311.training import sweep
 from parity311.training.train_run import run_training
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_sweep_hands_its_sets_to_every_chunk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -23,6 +23,7 @@ from parity311.training.train_run import parse_preference, parse_settings, run_t
 SMALL = {"hidden": (8,), "target_every": 20, "buffer_size": 100}
 
 
+@pytest.mark.slow
 def test_a_training_writes_policies_that_load(tmp_path: Path) -> None:
     summary = run_training(
         make_domain(), "dqn", out=tmp_path, seeds=[0, 1], steps=40, settings=SMALL

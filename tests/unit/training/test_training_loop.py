@@ -28,6 +28,7 @@ def run(**options: object) -> Trained:
     return train_agents(HARNESS, params, AGENT, **settings)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_training_repeats_itself_and_seeds_differ() -> None:
     one, two = run(), run()
     np.testing.assert_array_equal(one.policies["weight_0"], two.policies["weight_0"])
@@ -40,6 +41,7 @@ def test_progress_is_told_after_every_block() -> None:
     assert heard == [(20, 60), (40, 60), (60, 60)]
 
 
+@pytest.mark.slow
 def test_every_preference_is_trained_with_every_seed() -> None:
     both = [[1.0, 0.0, 0.0, 0.0], [0.5, 0.0, 0.5, 0.0]]
     trained = run(preferences=both, seeds=[3, 4])
@@ -64,6 +66,7 @@ def test_empty_training_is_refused(options: dict) -> None:
         run(**options)
 
 
+@pytest.mark.slow
 def test_a_reward_that_is_not_a_number_stops_training() -> None:
     broken = BROKEN["reward is not a number"][0]()
     with pytest.raises(TrainingError, match="not a number"):
