@@ -23,7 +23,7 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 """Folders outside the package whose imports count as use by tests or docs."""
 
 LIMITS = {
-    "lines": 68_900,
+    "lines": 68_850,
     "single importers": 69,
     "class names used twice": 0,
     "public names nobody imports": 23,

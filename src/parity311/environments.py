@@ -84,7 +84,7 @@ def register_environments() -> None:
                 gymnasium.register(
                     id=one,
                     entry_point=f"{ADAPTERS}.environment:ComplaintEnvironment",
-                    vector_entry_point=f"{ADAPTERS}.vector_environment:ComplaintVectorEnvironment",
+                    vector_entry_point=f"{ADAPTERS}.environment:ComplaintVectorEnvironment",
                     kwargs=given | more,
                     # The harness truncates; Gymnasium's own order checks stay on.
                     max_episode_steps=None,

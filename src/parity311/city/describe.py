@@ -76,7 +76,7 @@ ON r.tract = t.geoid ORDER BY geoid""",
         values = np.ma.filled(np.ma.asarray(columns[name], dtype=np.float64), np.nan)
         usable = (columns["renters"] >= _LEAST_RENTERS) & np.isfinite(values)
         rate = columns["n"][usable] / columns["renters"][usable]
-        found[f"correlation/heat/{name}"] = float(spearmanr(rate, values[usable]).statistic)
+        found[f"correlation/heat/{name}"] = float(spearmanr(rate, values[usable]).statistic)  # pyright: ignore[reportAttributeAccessIssue]
     return found
 
 

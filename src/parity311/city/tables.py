@@ -205,8 +205,8 @@ def _kept_reports(simulated: SimulatedDomain) -> NDArray[np.int64]:
 
 def make_ids(prefix: str, number: NDArray[np.int64]) -> pa.Array:
     """Ids such as heat-00000012."""
-    digits = pc.utf8_lpad(pc.cast(pa.array(number), pa.string()), 8, "0")
-    return pc.binary_join_element_wise(pa.scalar(prefix), digits, "-")
+    digits = pc.utf8_lpad(pc.cast(pa.array(number), pa.string()), 8, "0")  # pyright: ignore[reportAttributeAccessIssue]
+    return pc.binary_join_element_wise(pa.scalar(prefix), digits, "-")  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def pick(names: tuple[str, ...] | list[str], index: NDArray) -> pa.Array:

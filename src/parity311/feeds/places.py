@@ -139,9 +139,9 @@ def _unlocated_tracts(geoids: list[str], tracts: pa.Table) -> pa.Table:
     rows = []
     for geoid in geoids:
         borough = BOROUGH_NAMES[digit[geoid[2:5]]]
-        inside = tracts.filter(pc.equal(tracts["borough"], borough))
+        inside = tracts.filter(pc.equal(tracts["borough"], borough))  # pyright: ignore[reportAttributeAccessIssue]
         centre = {
-            name: pc.mean(inside[name]).as_py() if len(inside) else 0.0
+            name: pc.mean(inside[name]).as_py() if len(inside) else 0.0  # pyright: ignore[reportAttributeAccessIssue]
             for name in ("longitude", "latitude")
         }
         rows.append(

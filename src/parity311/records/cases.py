@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import date
-from typing import LiteralString
+from typing import TYPE_CHECKING, LiteralString
 
 import numpy as np
-import pyarrow as pa
 
 from parity311.errors import EstimationError
 from parity311.records.schema import SERVICE_LEVEL_DAYS
 from parity311.records.sql import Value, branches, literal
 from parity311.records.store import Records
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 CASE_ID = "COALESCE(c.incident_id, c.complaint_id)"
 """The case of a complaint: a report that was linked to no other is a case of its own."""

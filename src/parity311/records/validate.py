@@ -1,5 +1,7 @@
 """Validation at the edge: a table is checked once, when it is written or first read."""
 
+# pyarrow.compute makes its functions when it is imported, where a type checker cannot see them.
+# pyright: reportAttributeAccessIssue=false
 from __future__ import annotations
 
 from functools import reduce

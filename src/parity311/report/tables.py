@@ -76,9 +76,9 @@ def _flatten_nested(table: pa.Table) -> pa.Table:
             cells = (None if v is None else json.dumps(to_plain(v)) for v in column.to_pylist())
             columns[field.name] = pa.array(list(cells), pa.string())
         elif pa.types.is_floating(field.type):
-            columns[field.name] = compute.if_else(
-                compute.is_nan(column), pa.scalar(None, field.type), column
-            )
+            is_missing = compute.is_nan(column)  # pyright: ignore[reportAttributeAccessIssue]
+            choose = compute.if_else  # pyright: ignore[reportAttributeAccessIssue]
+            columns[field.name] = choose(is_missing, pa.scalar(None, field.type), column)
         else:
             columns[field.name] = column
         if pa.types.is_string(columns[field.name].type):

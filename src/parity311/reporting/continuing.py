@@ -192,7 +192,7 @@ def find_continuing(
     if not is_told or _contrast(same.mean(axis=0), other.mean(axis=0)) < MIN_CONTRAST:
         return Continuing(is_first, np.zeros(areas.n_areas), same, other, UNTOLD)
     later, earlier, rank = candidate_pairs(cases)
-    found = pc.index_in(cases.incident, value_set=pa.array(incident))
+    found = pc.index_in(cases.incident, value_set=pa.array(incident))  # pyright: ignore[reportAttributeAccessIssue]
     place = found.fill_null(-1).to_numpy(zero_copy_only=False)[later]
     asked = place >= 0
     later, earlier, rank, place = (part[asked] for part in (later, earlier, rank, place))

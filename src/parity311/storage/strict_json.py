@@ -80,7 +80,7 @@ def _plain_container(value: Any, where: str) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return _plain_mapping(value._asdict(), where)  # type: ignore[attr-defined]
     if hasattr(value, "model_dump"):
-        return _plain_mapping(value.model_dump(), where)
+        return _plain_mapping(value.model_dump(), where)  # pyright: ignore[reportAttributeAccessIssue]
     if isinstance(value, Set):
         return sorted((to_plain(item, where) for item in value), key=repr)
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):

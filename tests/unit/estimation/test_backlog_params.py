@@ -175,7 +175,7 @@ def test_backlogs_are_those_open_at_the_time(records: Records) -> None:
 def test_a_city_without_the_domain_and_too_few_records_are_refused(
     records: Records, calibrations: dict[str, Calibration]
 ) -> None:
-    with pytest.raises(InputError, match="no records of domain 'housing'"):
+    with pytest.raises(InputError, match="no complaints of domain 'housing'"):
         get_domain("housing").estimate(records, calibrations["ert"], SPLIT)
     with pytest.raises(EstimationError, match="at least 200"):
         ert.DOMAIN.estimate(records, calibrations["ert"], date(2023, 1, 10))

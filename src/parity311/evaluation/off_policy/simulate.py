@@ -74,7 +74,7 @@ def _play_all(
     keys = jax.random.split(jax.random.key(seed), n_parts * size)
     log_gamma = jnp.float32(np.log(gamma))
     for start in range(0, n_parts * size, size):
-        played = _play(
+        told = _play(
             played.harness,
             played.params,
             played.equity,
@@ -84,7 +84,7 @@ def _play_all(
             gamma != 1.0,
             keys[start : start + size],
         )
-        parts.append(jax.device_get(played))
+        parts.append(jax.device_get(told))
     return tuple(np.concatenate(x)[:n] for x in zip(*parts, strict=True))
 
 
