@@ -186,8 +186,12 @@ def frontier(
     Examples
     --------
     >>> config = parity311.FrontierConfig(
-    ...     "boiler", "cities/small-7-measured-calibrated",
-    ...     preferences=2, seeds=1, steps=8, has_sensitivity=False,
+    ...     "boiler",
+    ...     "cities/small-7-measured-calibrated",
+    ...     preferences=2,
+    ...     seeds=1,
+    ...     steps=8,
+    ...     has_sensitivity=False,
     ... )
     >>> found = parity311.frontier(config)
     >>> len(found["points"])
