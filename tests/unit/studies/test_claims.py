@@ -11,7 +11,7 @@ from parity311.resampling import Figure
 from parity311.studies.reproduction import published as paper
 from parity311.studies.reproduction.claims import all_claims
 from parity311.studies.reproduction.claims.arithmetic import (
-    CLAIMS,
+    FIGURE_CLAIMS,
     agrees,
     reports_per_incident,
     split_error,
@@ -112,7 +112,7 @@ def test_two_claims_may_not_share_a_key() -> None:
 
 
 def test_the_paper_contradicts_itself_where_its_figures_do() -> None:
-    verdicts = judged(CLAIMS)
+    verdicts = judged(FIGURE_CLAIMS)
     contradictions = {key for key, verdict in verdicts.items() if verdict == CONTRADICTS}
     assert contradictions == {
         "boiler_rows",
@@ -129,7 +129,7 @@ def test_the_paper_contradicts_itself_where_its_figures_do() -> None:
 
 def test_one_typo_counts_once() -> None:
     """Both averages are right over 166,579 records: they follow from the caption's 167,379."""
-    verdicts = judged(CLAIMS)
+    verdicts = judged(FIGURE_CLAIMS)
     assert verdicts["boiler_rows"] == CONTRADICTS
     assert verdicts["boiler_average_dqn"] == verdicts["boiler_average_reinforce"] == FOLLOWS
     assert round(9_019_490 / 166_579, 2) == 54.15

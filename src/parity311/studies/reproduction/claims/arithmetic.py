@@ -409,4 +409,5 @@ FRAMEWORK = [
     ),
 ]  # fmt: skip
 
-CLAIMS = [*_boiler(), *_elevator(), *_heat_and_snad(), *FRAMEWORK, *TEXT_CLAIMS]
+FIGURE_CLAIMS = [*_boiler(), *_elevator(), *_heat_and_snad(), *FRAMEWORK]
+CLAIMS = [*FIGURE_CLAIMS, *TEXT_CLAIMS]
