@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from tools import house
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.slow
 def test_the_house_is_within_its_limits() -> None:

@@ -28,6 +28,9 @@ from parity311.cli import app
 from parity311.domains import all_domains, get_domain
 from parity311.environments import environment_id, former_id
 
+pytestmark = pytest.mark.slow
+
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     [

@@ -9,6 +9,9 @@ import pytest
 from docs import generate
 from parity311.domains import all_domains
 
+pytestmark = pytest.mark.slow
+
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -21,6 +21,9 @@ from tests.unit.feeds.cities import sr311_row, write_csv, write_tracts
 
 import parity311
 
+pytestmark = pytest.mark.slow
+
+
 ROOT = Path(__file__).resolve().parents[2]
 CITY = "small-7-measured-calibrated"
 WHOLE = ("run", "frontier")

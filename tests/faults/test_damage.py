@@ -27,6 +27,9 @@ from tests.unit.feeds.soda_server import serving
 from tests.unit.feeds.test_fetch import client, nyc, options
 from tests.unit.report.test_run_store import CONFIG, fill
 
+pytestmark = pytest.mark.slow
+
+
 N = 24
 """Damages of each file."""
 

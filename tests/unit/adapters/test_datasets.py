@@ -13,6 +13,9 @@ from parity311.adapters.setting import make_setting
 from parity311.engines import heuristics
 from parity311.errors import InputError
 
+pytestmark = pytest.mark.slow
+
+
 SETTING = make_setting("boiler", max_steps=50)
 RULE = heuristics.always(1)
 NAMES = SETTING.harness.observation_names

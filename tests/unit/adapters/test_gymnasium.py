@@ -24,6 +24,9 @@ from parity311.environments import domain_names, environment_id, former_id, read
 from parity311.errors import InputError
 from parity311.evaluation.rollout import Contender, evaluate, split_episode
 
+pytestmark = pytest.mark.slow
+
+
 PLAYABLE = [slug for slug, domain in all_domains().items() if domain.is_playable]
 
 

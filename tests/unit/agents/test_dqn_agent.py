@@ -18,6 +18,8 @@ from parity311.agents.networks import (
 )
 from parity311.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 
 def rollout(value: float, n_agents: int = 2, n_environments: int = 3) -> Rollout:
     shape = (1, n_agents, n_environments)

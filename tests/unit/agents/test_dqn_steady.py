@@ -14,6 +14,8 @@ from parity311.agents.base import Rollout
 from parity311.agents.dqn import DQNConfig, _future_value
 from parity311.errors import TrainingError
 
+pytestmark = pytest.mark.slow
+
 
 def one_step(n_agents: int = 2) -> Rollout:
     shape = (1, n_agents, 1)

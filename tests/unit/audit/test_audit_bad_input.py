@@ -22,6 +22,9 @@ from parity311.report.folder import Run, open_run
 from parity311.report.store import start_run
 from parity311.storage.strict_json import to_json
 
+pytestmark = pytest.mark.slow
+
+
 SPEC = with_options(AuditSpec(n_draws=150), strata="all")
 
 

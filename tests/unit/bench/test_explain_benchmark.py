@@ -6,6 +6,8 @@ import pytest
 
 from parity311.bench.audit import bench_shapley
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.slow
 def test_the_figures_of_the_benchmark() -> None:

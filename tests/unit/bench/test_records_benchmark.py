@@ -9,6 +9,8 @@ import pytest
 from parity311.bench.records import HEADER, bench_records, write_rows
 from parity311.feeds.formats import recognise
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.slow
 def test_small_benchmark() -> None:

@@ -15,6 +15,9 @@ from parity311.errors import InputError, RecordsError
 from parity311.records.store import open_records, read_manifest
 from parity311.records.truth import open_truth
 
+pytestmark = pytest.mark.slow
+
+
 PERIOD = {"date_from": date(2024, 1, 1), "date_to": date(2024, 4, 1)}
 
 

@@ -22,6 +22,8 @@ from parity311.records.schema import BUILDINGS, TRACTS
 from parity311.records.strata import income_quintiles
 from parity311.records.validate import validate_table
 
+pytestmark = pytest.mark.slow
+
 
 def seed(number: int) -> np.random.SeedSequence:
     return np.random.SeedSequence(number)

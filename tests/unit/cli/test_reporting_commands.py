@@ -16,6 +16,9 @@ from parity311.cli import app
 from parity311.domains.heat import DOMAIN as HEAT
 from parity311.errors import Parity311Error
 
+pytestmark = pytest.mark.slow
+
+
 HEADER = "incident_id,reported_at,area,ended_at,report_id,wealth,income_quintile"
 
 

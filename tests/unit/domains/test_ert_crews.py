@@ -19,6 +19,8 @@ from tests.unit.engines.backlog_play import (
 
 from parity311.domains import ert, get_domain
 
+pytestmark = pytest.mark.slow
+
 
 @cache
 def played() -> Played:

@@ -18,6 +18,9 @@ from parity311.evaluation.rollout import Contender, evaluate
 from parity311.mdp.contract import N_STRATA
 from parity311.mdp.harness import Harness
 
+pytestmark = pytest.mark.slow
+
+
 SHAPE = electrical_revisit.SHAPE
 
 

@@ -15,6 +15,9 @@ from parity311.engines.stream import worth as stream_worth
 from parity311.engines.stream.process import QUEUE_SLOTS
 from parity311.mdp.harness import Harness
 
+pytestmark = pytest.mark.slow
+
+
 STREAMS = (snad, crane, drainage, complaint_triage)
 EXPECTED = {"always", "uniform", "emerg", "tail", "actionable", "index", "expert", "no_dispatch"}
 

@@ -34,6 +34,8 @@ from parity311.report import findings
 from parity311.reporting.calibration import Calibration, calibrate
 from parity311.storage.hashes import seal
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def records(tmp_path: Path) -> Records:

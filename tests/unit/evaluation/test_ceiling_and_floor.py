@@ -16,6 +16,9 @@ from parity311.evaluation.ceiling import bayes_chances, bayes_rule, learnable_sh
 from parity311.evaluation.rollout import Contender, evaluate
 from parity311.mdp.harness import Harness
 
+pytestmark = pytest.mark.slow
+
+
 DOMAIN = get_domain("boiler")
 HARNESS = Harness(DOMAIN)
 

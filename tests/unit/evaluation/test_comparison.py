@@ -19,6 +19,9 @@ from parity311.mdp.contract import Tally
 from parity311.mdp.harness import Harness
 from parity311.training import train, with_equity
 
+pytestmark = pytest.mark.slow
+
+
 DOMAIN = get_domain("boiler")
 HARNESS = Harness(DOMAIN, max_steps=200)
 

@@ -32,6 +32,8 @@ from parity311.evaluation.off_policy.rosenbaum import bound_value, overturning_g
 from parity311.evaluation.off_policy.support import hold_to_support
 from parity311.resampling import studentised
 
+pytestmark = pytest.mark.slow
+
 
 def test_importance_sampling_by_hand() -> None:
     logs = write_toy_logs(1, 2, 2)

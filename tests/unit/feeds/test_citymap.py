@@ -15,6 +15,9 @@ from parity311.feeds.citymap import read_city_map
 from parity311.feeds.importing import import_records
 from parity311.records.store import open_records
 
+pytestmark = pytest.mark.slow
+
+
 CHICAGO = Path(str(files("parity311.feeds") / "maps" / "chicago_311.toml"))
 TRACTS = tuple(geoid.replace("36005", "17031").replace("36061", "17031") for geoid in GEOIDS)
 

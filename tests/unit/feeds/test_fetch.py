@@ -20,6 +20,9 @@ from parity311.feeds.importing import import_records
 from parity311.feeds.soda import SodaClient
 from parity311.records.store import open_records
 
+pytestmark = pytest.mark.slow
+
+
 N_REQUESTS = 23
 PAGE_ROWS = 10
 

@@ -13,6 +13,9 @@ from parity311.feeds.formats import recognise
 from parity311.feeds.importing import import_records
 from parity311.records.store import open_records
 
+pytestmark = pytest.mark.slow
+
+
 HEADERS = {
     "api": None,
     "until 2025": cities.OLD_HEADERS,

@@ -21,6 +21,9 @@ from parity311.records.store import open_records
 from parity311.reporting.calibration import calibrate
 from parity311.reporting.own_reports import read_own_reports
 
+pytestmark = pytest.mark.slow
+
+
 PAYLOADS = (
     "'; COPY (SELECT 1) TO 'planted'; --",
     '"; DROP TABLE staged; --',

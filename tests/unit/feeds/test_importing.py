@@ -27,6 +27,8 @@ from parity311.feeds.importing import ImportOptions, import_records
 from parity311.records.quality import check_records
 from parity311.records.store import Records
 
+pytestmark = pytest.mark.slow
+
 
 def quarantine(records: Records, source: str) -> dict[str, str]:
     path = records.folder / "quarantine" / f"{source}.parquet"

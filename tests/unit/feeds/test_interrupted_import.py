@@ -14,6 +14,9 @@ from tests.unit.feeds.cities import sr311_row, write_csv, write_tracts
 from parity311.feeds.importing import ImportOptions, import_records
 from parity311.records.store import open_records
 
+pytestmark = pytest.mark.slow
+
+
 KILLS_ITSELF = """
 import os, signal, sys
 from pathlib import Path

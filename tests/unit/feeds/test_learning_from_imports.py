@@ -16,6 +16,9 @@ from parity311.errors import EstimationError
 from parity311.estimation.world import params_for
 from parity311.evaluation.off_policy.backtest import prepare_backtest
 
+pytestmark = pytest.mark.slow
+
+
 FOUND = "The Department inspected the following conditions. Violations were issued."
 
 

@@ -17,6 +17,9 @@ from parity311.feeds.formats import recognise
 from parity311.feeds.importing import import_records
 from parity311.records.store import open_records
 
+pytestmark = pytest.mark.slow
+
+
 ROWS = [
     cities.sr311_row(1),
     cities.sr311_row(2, incident_address="2 CALLE ÑANDÚ", closed_date="", status="Open"),

@@ -13,6 +13,9 @@ from parity311.mdp.check import check_harness
 from parity311.mdp.equity import FORMS, count_step, equity_params, get_mode, initial_equity
 from parity311.mdp.harness import Harness
 
+pytestmark = pytest.mark.slow
+
+
 PARAMS = equity_params(jnp.float32([0.02] * 5 + [0.0]), steps_per_day=40.0, discount=0.9)
 NOBODY_SERVED = jnp.zeros(6)
 LOWEST = jnp.float32([1, 0, 0, 0, 0, 0])

@@ -34,6 +34,9 @@ from parity311.report.explain_inputs import load_policies, store_policies
 from parity311.report.folder import open_run
 from parity311.report.store import start_run
 
+pytestmark = pytest.mark.slow
+
+
 SPEC = AuditSpec(n_draws=200)
 
 

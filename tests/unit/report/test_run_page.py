@@ -28,6 +28,9 @@ from parity311.records.store import Records, open_records
 from parity311.report.run_page import write_report
 from parity311.report.store import start_run
 
+pytestmark = pytest.mark.slow
+
+
 FALSE_OF_REAL = (
     "true city", "really happened", "public records", "moves it back", "synthetic", "test year",
     "last year", "the truth is known",

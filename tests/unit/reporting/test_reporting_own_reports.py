@@ -16,6 +16,9 @@ from parity311.reporting.areas import Areas
 from parity311.reporting.own_reports import GivenAreas, read_own_reports, reports_from_own
 from parity311.reporting.table import ReportTable
 
+pytestmark = pytest.mark.slow
+
+
 HEADER = "incident_id,reported_at,area,ended_at,opened_at,report_id,category,density"
 ROWS = (
     "i1,2025-01-01 00:00,north,2025-01-11,,r1,tree,1.5",

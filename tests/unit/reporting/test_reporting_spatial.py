@@ -18,6 +18,9 @@ from parity311.reporting.spatial import (
     score_storm,
 )
 
+pytestmark = pytest.mark.slow
+
+
 HEADER = (
     "node,GEOID,T_train,T_test,population,population_poverty,population_white,population_age,"
     "population_nohighschool,population_renter"

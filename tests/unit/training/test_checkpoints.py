@@ -17,6 +17,9 @@ from parity311.training import blocks, checkpoint
 from parity311.training.checkpoint import Checkpoints
 from parity311.training.loop import Trained, train_agents
 
+pytestmark = pytest.mark.slow
+
+
 HARNESS = Harness(make_domain())
 AGENTS = {
     "dqn": {"hidden": (8,), "target_every": 20, "buffer_size": 100, "epsilon_steps": 40},

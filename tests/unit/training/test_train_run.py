@@ -20,6 +20,9 @@ from parity311.training import agent_for, sweep
 from parity311.training.saving import load_policy
 from parity311.training.train_run import parse_preference, parse_settings, run_training
 
+pytestmark = pytest.mark.slow
+
+
 SMALL = {"hidden": (8,), "target_every": 20, "buffer_size": 100}
 
 

@@ -17,6 +17,9 @@ from parity311.training import with_equity
 from parity311.training.loop import Trained, check_preferences, train_agents
 from parity311.training.saving import load_policy, save_policy
 
+pytestmark = pytest.mark.slow
+
+
 HARNESS = Harness(make_domain())
 AGENT = make_dqn(DQNConfig(hidden=(16,), target_every=20, buffer_size=400, epsilon_steps=40))
 ONE = [[1.0, 0.0, 0.0, 0.0]]
