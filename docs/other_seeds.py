@@ -21,9 +21,9 @@ import numpy as np
 from parity311.domains import get_domain
 from parity311.estimation.world import make_world
 from parity311.evaluation.compare import compare_policies
+from parity311.evaluation.titles import policy_title
 from parity311.pipelines.run import SCENARIOS, RunConfig, ensure_city
 from parity311.records.store import Records
-from parity311.report.run_page import policy_title
 from parity311.resampling import mean_interval
 from parity311.training import train, with_equity
 

@@ -23,10 +23,10 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 """Folders outside the package whose imports count as use by tests or docs."""
 
 LIMITS = {
-    "lines": 68_850,
+    "lines": 68_800,
     "single importers": 69,
     "class names used twice": 0,
-    "public names nobody imports": 23,
+    "public names nobody imports": 2,
     "cycles": 0,
 }
 """What we hold ourselves to; lowered whenever the house gets smaller, never raised in passing."""
@@ -71,7 +71,8 @@ def read_module(name: str, text: str) -> Module:
             (module.lazy if is_lazy else eager).add(target)
     module.lazy -= eager
     for node in tree.body:
-        module.public |= {one for one in defined(node) if not one.startswith("_")}
+        if not is_registered(node):
+            module.public |= {one for one in defined(node) if not one.startswith("_")}
         if ast.unparse(node).startswith("ENTRY = "):
             # An agent names its parts in words, to be read without importing it.
             module.used |= {
@@ -82,6 +83,14 @@ def read_module(name: str, text: str) -> Module:
     module.used |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     module.used |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     return module
+
+
+def is_registered(node: ast.stmt) -> bool:
+    """Whether a decorator hands the function to something else, as `@app.command("run")` does."""
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return any(
+        isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) for one in decorators
+    )
 
 
 def walk(tree: ast.AST, is_lazy: bool = False) -> Iterator[tuple[ast.AST, bool]]:

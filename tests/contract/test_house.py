@@ -37,6 +37,9 @@ def assess():
     return start()
 
 def nobody_needs_this(): ...
+
+@app.command("assess")
+def handed_to_the_command_line(): ...
 """,
         "audit/run.py": "from parity311.audit.assess import assess\n\nstart = assess\n",
     }

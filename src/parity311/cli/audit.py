@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from parity311.cli.options import Json, Runs
+from parity311.cli.options import Json, Runs, print_json
 from parity311.evaluation.titles import policy_title
 
 RunArgument = Annotated[str, typer.Argument(help="A run's id, the beginning of it, or latest.")]
@@ -46,7 +46,7 @@ def explain_command(
         tell=_tell,
     )
     if as_json:
-        _print_json(result)
+        print_json(result)
     elif complaint is not None:
         typer.echo(result["notice"])
     else:
@@ -69,7 +69,7 @@ def documents_command(
     human = read_human_fields(agency) if agency else {}
     result = write_documents(source, root=runs, human=human, tell=_tell)
     if as_json:
-        _print_json(result)
+        print_json(result)
         return
     for name, path in result["files"].items():
         typer.echo(f"{name}: {path}")
@@ -79,12 +79,6 @@ def documents_command(
 def _tell(line: str) -> None:
     """Say how far the work is, to whoever watches."""
     typer.echo(f"  {line}", err=True)
-
-
-def _print_json(value: Any) -> None:
-    from parity311.storage.strict_json import to_json
-
-    typer.echo(to_json(value), nl=False)
 
 
 def _print_policies(result: dict[str, Any]) -> None:
@@ -156,9 +150,7 @@ def audit_command(
     else:
         result = audit_run(open_run_with("audit_cells", run, runs), chosen, **options)
     if as_json:
-        from parity311.storage.strict_json import to_json
-
-        typer.echo(to_json(result), nl=False)
+        print_json(result)
     else:
         _print(result)
 

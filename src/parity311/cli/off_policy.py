@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from parity311.cli.options import Json, seed_option, within
+from parity311.cli.options import Json, print_json, seed_option, within
 
 
 def backtest_command(
@@ -80,9 +80,7 @@ def backtest_command(
     options = Options(propensities=method, support_min_count=support_min_count)
     result = run_backtest(test, options)
     if as_json:
-        from parity311.storage.strict_json import to_json
-
-        typer.echo(to_json(result), nl=False)
+        print_json(result)
     else:
         _print_backtest(result, estimator)
 
@@ -164,9 +162,7 @@ def bench_off_policy_command(
         progress=lambda name: typer.echo(f"{name} …", err=True),
     )
     if as_json:
-        from parity311.storage.strict_json import to_json
-
-        typer.echo(to_json({"seed": seed, "settings": found}), nl=False)
+        print_json({"seed": seed, "settings": found})
         return
     for record in found:
         _print_setting(record)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from parity311.cli.options import Json, folder_of_its_own, within
+from parity311.cli.options import Json, folder_of_its_own, print_json, within
 
 fetch_app = typer.Typer(
     help="Download public records, resumable and verified.", no_args_is_help=True
@@ -24,41 +20,6 @@ records_app = typer.Typer(
 
 Overwrite = Annotated[bool, typer.Option(help="Replace the imported records there.")]
 Domains = Annotated[str | None, typer.Option(help="Comma-separated domains; all if not given.")]
-
-
-@contextmanager
-def progress_lines() -> Iterator[Callable[[str, float, float], None]]:
-    """Bars on a terminal, one line a finished stage elsewhere; on standard error."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        finished: set[str] = set()
-
-        def say(stage: str, completed: float, total: float) -> None:
-            if completed >= total and stage not in finished:
-                finished.add(stage)
-                print(f"  {stage}", file=sys.stderr, flush=True)
-
-        yield say
-        return
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=console) as bars:
-        tasks: dict[str, Any] = {}
-
-        def draw(stage: str, completed: float, total: float) -> None:
-            if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=total)
-            bars.update(tasks[stage], completed=completed, total=total)
-
-        yield draw
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=1, allow_nan=False, default=str))
 
 
 @fetch_app.callback()
@@ -96,6 +57,7 @@ def fetch_command(
     from parity311.feeds.census import CENSUS_ADDRESS
     from parity311.feeds.datasets import NYC_PORTAL
     from parity311.feeds.fetch import FetchOptions, fetch_nyc
+    from parity311.pipelines.progress import progress_bars
 
     options = FetchOptions(
         domains=_split(domains) or (),
@@ -109,10 +71,10 @@ def fetch_command(
         portal=os.environ.get("PARITY311_NYC_PORTAL", NYC_PORTAL),
         census_address=os.environ.get("PARITY311_CENSUS_ADDRESS", CENSUS_ADDRESS),
     )
-    with progress_lines() as report:
+    with progress_bars() as report:
         fetched = fetch_nyc(options, out, report)
     if as_json:
-        _print_json({"folder": str(out), **fetched})
+        print_json({"folder": str(out), **fetched})
         return
     for entry in fetched["datasets"]:
         typer.echo(f"{entry['name']:<18} {entry['server_rows']:>12,} rows  {entry['source']}")
@@ -145,6 +107,7 @@ def import_command(
     """Turn exports into the canonical tables; every row is kept, counted or set aside."""
     from parity311.feeds.citymap import read_city_map
     from parity311.feeds.importing import ImportOptions, import_records
+    from parity311.pipelines.progress import progress_bars
     from parity311.records.quality import describe_notes
 
     options = ImportOptions(
@@ -155,10 +118,10 @@ def import_command(
         overwrite=overwrite,
     )
     own = read_city_map(city_map) if city_map else None
-    with progress_lines() as report:
+    with progress_bars() as report:
         manifest = import_records(paths, out, options, report, city_map=own)
     if as_json:
-        _print_json(
+        print_json(
             {
                 "records": str(out),
                 "fingerprint": manifest["fingerprint"],
@@ -192,7 +155,7 @@ def check_command(
     opened.validate()
     report = check_records(opened, suppress=not full)
     if as_json:
-        _print_json(report)
+        print_json(report)
         return
     _print_sources(report["sources"])
     typer.echo("")
@@ -226,7 +189,7 @@ def compare_command(
 
     rows = compare_records(open_records(records), open_records(other), _split(domains))
     if as_json:
-        _print_json({"records": str(records), "other": str(other), "compared": rows})
+        print_json({"records": str(records), "other": str(other), "compared": rows})
         return
     for row in rows:
         said = {True: "agrees", False: "differs", None: "too few rows"}[row["agrees"]]

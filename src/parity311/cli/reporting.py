@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from parity311.cli.options import Json, Runs, Seed, within
+from parity311.cli.options import Json, Runs, Seed, print_json, within
 
 WIDEST = 1000
 """Characters of the widest table that is measured."""
@@ -290,9 +290,8 @@ def estimate_command(
     config = _config(source, estimator, lifetime, window, strata, dates, sampling, inspections)
     result = run_estimate(config, runs)
     if as_json:
-        _print_json(result)
+        print_json(result)
         return
-
     print_estimate(result)
 
 
@@ -320,9 +319,8 @@ def compare_command(
     config = _config(source, "raw", lifetime, window, strata, dates, sampling)
     result = run_compare(config, runs)
     if as_json:
-        _print_json(result)
+        print_json(result)
         return
-
     print_comparison(result)
 
 
@@ -352,9 +350,8 @@ def regress_command(
     names = tuple(name.strip() for name in covariates.split(",") if name.strip())
     result = run_regression(config, model, names, area_effects)
     if as_json:
-        _print_json(result)
+        print_json(result)
         return
-
     print_regression(result)
 
 
@@ -374,9 +371,8 @@ def validate_command(
 
     result = run_validate(city, domain, runs, scenarios=scenarios, seed=seed)
     if as_json:
-        _print_json(result)
+        print_json(result)
         return
-
     print_validation(result)
 
 
@@ -403,9 +399,8 @@ def spatial_command(
     config = SpatialConfig(tracts, edges, seed, n_chains=chains, n_warm=warm, n_draws=draws)
     result = run_spatial(config, runs)
     if as_json:
-        _print_json(result)
+        print_json(result)
         return
-
     print_spatial(result)
 
 
@@ -447,9 +442,3 @@ def _config(
         n_draws=draws,
         seed=seed,
     )
-
-
-def _print_json(value: Any) -> None:
-    from parity311.storage.strict_json import to_json
-
-    typer.echo(to_json(value), nl=False)

@@ -11,7 +11,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from parity311.cli.options import Cities, Json, Runs, Seconds, Workers, seed_option, within
+from parity311.cli.options import (
+    Cities,
+    Json,
+    Runs,
+    Seconds,
+    Workers,
+    print_json,
+    seed_option,
+    within,
+)
 from parity311.limits import MOST_STEPS
 
 
@@ -76,9 +85,7 @@ def _print(value: Any, as_json: bool, text: str) -> None:
     if not as_json:
         typer.echo(text)
         return
-    from parity311.storage.strict_json import to_json
-
-    typer.echo(to_json(value), nl=False)
+    print_json(value)
 
 
 def print_result(result: dict[str, Any]) -> None:
@@ -120,7 +127,6 @@ def reproduce_command(
 ) -> None:
     """Test the paper's claims, domain by domain, and set every published figure beside ours."""
     from parity311.pipelines.progress import progress_bars
-    from parity311.storage.strict_json import to_json
     from parity311.studies.reproduction.reproduce import STAGES, ReproduceConfig, run_stages
 
     names = tuple(name.strip() for name in domains.split(",") if name.strip())
@@ -137,7 +143,7 @@ def reproduce_command(
             progress=progress,
         )
     if as_json:
-        typer.echo(to_json(result), nl=False)
+        print_json(result)
         return
 
     print_result(result)

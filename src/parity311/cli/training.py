@@ -102,9 +102,7 @@ def frontier_command(
     with progress_bars() as progress:
         result = run_frontier(config, runs=runs, progress=progress)
     if as_json:
-        from parity311.storage.strict_json import to_json
-
-        typer.echo(to_json(result), nl=False)
+        print_json(result)
     else:
         _print(result)
 

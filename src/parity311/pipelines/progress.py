@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 Report = Callable[[str, float, float], None]
 """(stage, done so far, total): what a long piece of work calls to say how far it is."""
@@ -20,7 +27,9 @@ def progress_bars() -> Iterator[Report]:
     if not console.is_terminal:
         yield _line_reporter()
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
+    )  # fmt: skip
     with Progress(*columns, console=console) as bars:
         tasks: dict[str, TaskID] = {}
 

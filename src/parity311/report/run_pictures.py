@@ -1,0 +1,227 @@
+"""The pictures of a run's report: coverage, the frontier, the correction, learning curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from parity311.evaluation.titles import EQUITY_MARK, TODAY, is_paid, policy_title
+from parity311.mdp.contract import N_KNOWN_STRATA, STRATUM_NAMES
+from parity311.report import findings
+from parity311.report.findings import Block
+from parity311.report.pictures import (
+    Axis,
+    Estimate,
+    Line,
+    Point,
+    Reference,
+    Series,
+    interval_plot,
+    line_chart,
+    scatter_plot,
+)
+from parity311.report.sections import Column, Picture, TableView
+from parity311.report.store import RunWriter
+
+QUINTILES = ("Q1, lowest income", "Q2", "Q3", "Q4", "Q5, highest income")
+Curve = Sequence[Mapping[str, Any]]
+
+
+def block_name(block: Block) -> str:
+    """Name of a block's tables and pictures."""
+    return f"{block['domain']}-{block['participation']}".replace("_", "-")
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def learned_rows(block: Block) -> list[str]:
+    """Policies that were learned: those that are paid for coverage, and the twin of each."""
+    names = [row["policy"] for row in block["policies"]]
+    twins = {name.partition(EQUITY_MARK)[0] for name in names if is_paid(name)}
+    return [name for name in names if is_paid(name) or name in twins]
+
+
+def coverage_picture(run: RunWriter, block: Block) -> Picture:
+    """Coverage of each quintile, today's rule beside what was learned."""
+    name = f"coverage-{block_name(block)}"
+    shown = [TODAY, *learned_rows(block)]
+    series = [
+        Series(
+            policy_title(policy),
+            [
+                Estimate(
+                    label, _or_nan(cell["value"]), _or_nan(cell["lower"]), _or_nan(cell["upper"])
+                )
+                for label, cell in zip(
+                    QUINTILES, findings.find_row(block, policy)["coverage"], strict=False
+                )
+            ],
+        )
+        for policy in dict.fromkeys(shown)
+    ]
+    run.draw(
+        name,
+        interval_plot,
+        series,
+        title="Coverage by income quintile",
+        axis=Axis("actionable incidents found in time", "percent", includes=(0.0,)),
+    )
+    caption = "The flatter a row of marks, the more equally quintiles are served."
+    if not findings.is_known(block):
+        caption += (
+            f" Incidents are {findings.say_known_within(block)}, which these marks do not show: "
+            "read them as an order, not as rates."
+        )
+    return Picture(
+        name,
+        title="Coverage by income quintile",
+        caption=caption,
+        alt="Coverage of each income quintile under today's rule and under learned policies.",
+        table=TableView(
+            f"policies-{block_name(block)}",
+            columns=(
+                Column("policy", "policy", number_format="text"),
+                *(
+                    Column(f"coverage_{stratum}", title, number_format="percent", decimals=1)
+                    for stratum, title in zip(STRATUM_NAMES, QUINTILES, strict=False)
+                ),
+            ),
+        ),
+    )
+
+
+def frontier_picture(run: RunWriter, block: Block) -> Picture:
+    """Every policy by its coverage gap and its recall."""
+    name = f"frontier-{block_name(block)}"
+    points = [
+        Point(
+            policy_title(row["policy"]),
+            _or_nan(row["coverage_gap"]["value"]),
+            _or_nan(row["recall"]["value"]),
+            y_lower=_or_nan(row["recall"]["lower"]),
+            y_upper=_or_nan(row["recall"]["upper"]),
+            x_lower=findings.gap_interval(block, row)[0],
+            x_upper=findings.gap_interval(block, row)[1],
+        )
+        for row in block["policies"]
+        if row["is_within_capacity"] and row["policy"] not in ("never", "random")
+    ]
+    run.draw(
+        name,
+        scatter_plot,
+        points,
+        title="What is found, and how equally",
+        x_axis=Axis("coverage gap in points", "points", includes=(0.0,)),
+        y_axis=Axis("recall", "percent"),
+        frontier=("lower", "higher"),
+    )
+    return Picture(
+        name,
+        title="What is found, and how equally",
+        caption="Up is more found, left is more equal; lines are 95 % intervals over test "
+        "episodes. The dashed line joins the points that nothing else beats, whatever their "
+        "intervals.",
+        alt="Recall against coverage gap for every policy.",
+        table=TableView(
+            f"policies-{block_name(block)}",
+            columns=(
+                Column("policy", "policy", number_format="text"),
+                Column("coverage_gap", "gap", number_format="points"),
+                Column("recall", "recall", number_format="percent", decimals=1),
+                Column("noise_floor", "gap by counting alone", number_format="points"),
+            ),
+        ),
+    )
+
+
+def correction_picture(run: RunWriter, block: Block) -> Picture:
+    """Each quintile's share of the estimated need, by estimator."""
+    name = f"correction-{block_name(block)}"
+    rows, estimators = [], dict.fromkeys(row["estimator"] for row in block["reporting"])
+    for estimator in estimators:
+        own = [row for row in block["reporting"] if row["estimator"] == estimator]
+        own = own[:N_KNOWN_STRATA]
+        total = sum(row["incidents_per_28_days"] for row in own)
+        for label, row in zip(QUINTILES, own, strict=False):
+            share = row["incidents_per_28_days"] / total if total else math.nan
+            rows.append({"estimator": estimator, "quintile": label, "share": share})
+    run.add_table(name, rows)
+    series = [
+        Series(
+            estimator.replace("_", " "),
+            [
+                Estimate(row["quintile"], row["share"])
+                for row in rows
+                if row["estimator"] == estimator
+            ],
+        )
+        for estimator in estimators
+    ]
+    run.draw(
+        name,
+        interval_plot,
+        series,
+        title="Where the need is, by how it is estimated",
+        axis=Axis("share of estimated incidents", "percent", includes=(0.0,)),
+        reference=Reference(1 / N_KNOWN_STRATA, "a fifth"),
+    )
+    return Picture(
+        name,
+        title="Where the need is, by how it is estimated",
+        caption=findings.say_estimates(block),
+        alt=f"Share of estimated incidents in each quintile by {len(estimators)} estimators.",
+        table=TableView(
+            name,
+            columns=(
+                Column("estimator", "estimator", number_format="text"),
+                Column("quintile", "quintile", number_format="text"),
+                Column("share", "share", number_format="percent", decimals=1),
+            ),
+        ),
+    )
+
+
+def curve_picture(run: RunWriter, block: Block, curve: Curve) -> Picture:
+    """The reward of every agent while it learned."""
+    name = f"learning-{block_name(block)}"
+    run.add_table(name, curve)
+    steps = sorted({row["steps"] for row in curve})
+    n_seeds = len({row["seed"] for row in curve})
+    lines = []
+    for weight in sorted({row["equity_weight"] for row in curve}):
+        means = [
+            [
+                row["reward"]
+                for row in curve
+                if row["steps"] == step and row["equity_weight"] == weight
+            ]
+            for step in steps
+        ]
+        title = "paid for coverage" if weight > 0 else "without"
+        lines.append(
+            Line(
+                title,
+                steps,
+                [sum(values) / len(values) for values in means],
+                [min(values) for values in means],
+                [max(values) for values in means],
+            )
+        )
+    run.draw(
+        name,
+        line_chart,
+        lines,
+        title="Learning curve",
+        x_axis=Axis("updates", "integer"),
+        y_axis=Axis("reward per step"),
+    )
+    return Picture(
+        name,
+        title="Learning curve",
+        caption=f"Reward while training, exploration included; the band spans {n_seeds} seeds.",
+        alt="Training reward against updates for agents with and without the coverage price.",
+        table=TableView(name, max_rows=24),
+    )
