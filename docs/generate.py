@@ -20,8 +20,9 @@ from typing import Any
 
 from tools.house import draw_plan
 
-from docs.audit_figures import audit_block, records_block, shapley_block
+from docs.audit_figures import audit_block, recommend_block, records_block, shapley_block
 from docs.ceilings import ceilings_block
+from docs.city_years import city_years_block
 from docs.equity_term import equity_block
 from docs.frontier_figures import frontier_block, sensitivity_block
 from docs.off_policy_figures import off_policy_block
@@ -52,7 +53,9 @@ FILES = (
     "docs/explanation/reproduction.md",
     "docs/explanation/off-policy.md",
     "docs/explanation/what-agents-reach.md",
+    "docs/explanation/city-years.md",
     "docs/how-to/use-nyc-open-data.md",
+    "docs/how-to/route-complaints.md",
 )
 MARK = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -190,6 +193,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "frontier": frontier_block,
     "frontier-sensitivity": sensitivity_block,
     "ceilings": ceilings_block,
+    "city-years": city_years_block,
     "reproduction": reproduction_block,
     "reproduction-programme": programme_block,
     "off-policy": off_policy_block,
@@ -198,6 +202,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "bench-audit": audit_block,
     "bench-shapley": shapley_block,
     "bench-records": records_block,
+    "bench-recommend": recommend_block,
 }
 
 

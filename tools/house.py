@@ -23,13 +23,15 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 """Folders outside the package whose imports count as use by tests or docs."""
 
 LIMITS = {
-    "lines": 68_800,
-    "single importers": 69,
+    "lines": 75_000,
+    "single importers": 77,
     "class names used twice": 0,
     "public names nobody imports": 2,
     "cycles": 0,
 }
-"""What we hold ourselves to; lowered whenever the house gets smaller, never raised in passing."""
+"""What we hold ourselves to; lowered whenever the house gets smaller, never raised in passing.
+Raised once, by six thousand lines and eight modules, for a floor that was not there: `serving`, and
+a city that is played again (`city.replay`)."""
 
 
 @dataclass

@@ -10,9 +10,9 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 
+from parity311.arrays import jax, side_by_side
 from parity311.city.process import (
     Category,
     ComplaintProcess,
@@ -47,7 +47,6 @@ from parity311.estimation.stream import example_params, true_params
 from parity311.estimation.stream_book import HISTORY_DAYS, StreamOffice
 from parity311.estimation.stream_dynamics import stream_dynamics
 from parity311.mdp.contract import Action, Domain, Protocol
-from parity311.records.sql import literal
 from parity311.records.store import open_records
 
 PROCESS = ComplaintProcess(
@@ -90,8 +89,8 @@ SHAPE = StreamShape(n_places=1, n_histories=2)
 OFFICE = StreamOffice(
     slug="graffiti",
     shape=SHAPE,
-    place_sql="0",
-    history_sql=f"CASE WHEN gap_days <= {literal(HISTORY_DAYS)} THEN 1 ELSE 0 END",
+    place_of=lambda facts: np.zeros(len(facts.gap_days), np.int64),
+    history_of=lambda facts: (facts.gap_days <= HISTORY_DAYS).astype(np.int64),
     days_per_complaint=1.0,
     actions=action_table(
         [(PUT_OFF, 0.0, 0.0, (1.0, 1.0, 1.0, 1.0)), (ROUND, 1.0, 0.0, (1.0, 1.0, 1.0, 1.0))]
@@ -114,9 +113,8 @@ def observe(params: StreamParams, state: StreamState) -> jax.Array:
     """The complaint, the season and the queue."""
     del params
     seen = describe_scene(SHAPE, state)
-    return jnp.stack(
-        [seen.level, seen.history, seen.season, seen.backlog, seen.crew_free, seen.open_here]
-    )
+    parts = (seen.level, seen.history, seen.season, seen.backlog, seen.crew_free, seen.open_here)
+    return side_by_side(*parts)
 
 
 def example() -> StreamParams:

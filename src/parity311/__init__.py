@@ -42,9 +42,10 @@ if TYPE_CHECKING:
     from parity311.records.store import Records, open_records
     from parity311.report.folder import Run, list_runs, open_run
     from parity311.reporting.calibration import Calibration, calibrate
+    from parity311.serving.policy import LoadedPolicy, load_policy
     from parity311.training import train, with_equity
     from parity311.training.loop import Trained
-    from parity311.training.saving import LoadedPolicy, load_policy, save_policy
+    from parity311.training.saving import save_policy, save_rule
 
 # The order of the data, which is also that of the reference.
 __all__ = [  # noqa: RUF022
@@ -69,6 +70,7 @@ __all__ = [  # noqa: RUF022
     "Trained",
     "with_equity",
     "save_policy",
+    "save_rule",
     "load_policy",
     "LoadedPolicy",
     "compare",
@@ -119,7 +121,8 @@ _NAMES_OF = {
     "reporting.calibration": ("Calibration", "calibrate"),
     "training": ("train", "with_equity"),
     "training.loop": ("Trained",),
-    "training.saving": ("LoadedPolicy", "load_policy", "save_policy"),
+    "serving.policy": ("LoadedPolicy", "load_policy"),
+    "training.saving": ("save_policy", "save_rule"),
 }  # fmt: skip
 """Module -> the public names it holds; the imports above, for when a name is used."""
 _MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names}

@@ -46,6 +46,6 @@ def test_the_command_line_starts_light() -> None:
     assert imported_by("import parity311.cli").isdisjoint(HEAVY)
 
 
-@pytest.mark.parametrize("module", ["parity311.records.validate", "parity311.mdp.contract"])
+@pytest.mark.parametrize("module", ["parity311.records.validate", "parity311.agents.networks"])
 def test_the_check_of_lightness_sees_heavy_imports(module: str) -> None:
     assert not imported_by(f"import {module}").isdisjoint(HEAVY)

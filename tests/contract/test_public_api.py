@@ -90,4 +90,4 @@ def test_names_are_shown_and_others_are_not_there() -> None:
 
 def test_importing_the_package_is_light_until_a_name_is_used() -> None:
     assert imported_by("import parity311; dir(parity311)").isdisjoint({*HEAVY, "numpy"})
-    assert "jax" in imported_by("import parity311; parity311.Harness")
+    assert "jax" in imported_by("import parity311; parity311.Contender")

@@ -83,6 +83,8 @@ SHORTENED = {
     "parity311 train boiler": " --steps 200",
     "parity311 bench off-policy": " --logs 20 --truth-episodes 1000",
     "parity311 backtest ert --records log.parquet": " --policy never",
+    "parity311 policies make": " --draws 0",
+    "parity311 evaluate": " --years 1",
 }
 """What is added to a command so that it takes seconds."""
 

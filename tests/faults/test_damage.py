@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from parity311.agents.package import MANIFEST, WEIGHTS
 from parity311.errors import InputError, RecordsError, RunError, TrainingError
 from parity311.feeds.fetch import fetch_nyc
 from parity311.feeds.inputs import collect_inputs
 from parity311.records.store import open_records
 from parity311.report.folder import open_run
 from parity311.report.store import start_run
+from parity311.serving.policy import load_policy
 from parity311.storage.aside import write_text_aside
 from parity311.storage.hashes import read_hashed, seal, write_hashed
 from parity311.storage.tensors import read_tensors, write_tensors
 from parity311.training.checkpoint import Checkpoints, read_checkpoint, write_checkpoint
-from parity311.training.saving import MANIFEST, WEIGHTS, load_policy
 from tests.conftest import tiny_tables, write_folder
 from tests.faults.damage import damage_all
 from tests.unit.feeds.soda_server import serving

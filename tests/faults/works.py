@@ -23,9 +23,9 @@ from parity311.pipelines.audit import audit_run
 from parity311.pipelines.documents import write_documents
 from parity311.records.store import open_records
 from parity311.report.folder import list_runs, open_run
+from parity311.serving.policy import load_policy
 from parity311.storage.hashes import hash_file
 from parity311.training import checkpoint, train_run
-from parity311.training.saving import load_policy
 from tests.contract.broken.twins import make_domain
 from tests.faults.server import STALL_SECONDS
 from tests.unit.explain.stored_run import make_run

@@ -60,18 +60,6 @@ def _refuse(*arguments: Any) -> NoReturn:
     )
 
 
-def policy_arrays(policy: TablePolicy, n_actions: int) -> dict[str, jax.Array]:
-    """A computed policy as named arrays, without the agent axis."""
-    arrays = {
-        "factors": policy.factors,
-        "strides": policy.strides,
-        "offset": policy.offset,
-        "cell_actions": policy.actions,
-        "n_actions": jnp.int32(n_actions),
-    }
-    return arrays if policy.worth is None else arrays | {"cell_worth": policy.worth}
-
-
 def _table(policy: dict[str, jax.Array]) -> TablePolicy:
     names = ("factors", "strides", "offset", "cell_actions", "cell_worth")
     return TablePolicy(*(jnp.asarray(policy[name]) for name in names if name in policy))

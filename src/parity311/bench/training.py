@@ -91,13 +91,18 @@ def _median(found: list[dict[str, Any]]) -> dict[str, Any]:
 
 def run_peer(name: str, n_steps: int, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Speed of a peer in its own environment, or why there is none; settings other than usual."""
-    environment, says = PEERS[name]
+    asked = (name, str(n_steps), json.dumps(dict(settings or {})))
+    return ask_peer(*PEERS[name], "peers_speed.py", *asked)
+
+
+def ask_peer(environment: str, says: str, script: str, *arguments: str) -> dict[str, Any]:
+    """What a script under benchmarks prints in a peer's environment, or why it cannot."""
     python = ROOT / ".venvs" / environment / "bin" / "python"
-    script = ROOT / "benchmarks" / "peers_speed.py"
-    if not (python.parents[1] / ".installed").exists() or not script.exists():
+    path = ROOT / "benchmarks" / script
+    if not (python.parents[1] / ".installed").exists() or not path.exists():
         return {"peer": says, "reason": f".venvs/{environment} is not built; run `make peers`."}
     finished = subprocess.run(
-        [str(python), str(script), name, str(n_steps), json.dumps(dict(settings or {}))],
+        [str(python), str(path), *arguments],
         capture_output=True, text=True, timeout=PEER_LIMIT_S, check=False,
         env={**os.environ, "OMP_NUM_THREADS": "1"}, cwd=ROOT,
     )  # fmt: skip

@@ -7,21 +7,40 @@ only where somebody looked.
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
+from parity311.city.cases import (
+    NO_ACCESS,
+    NO_VIOLATION,
+    OTHER,
+    REFERRAL,
+    RESTORED,
+    VIOLATION,
+    OpenedCases,
+    VisitLog,
+)
 from parity311.city.clock import to_date
 from parity311.city.incidents import IncidentModel, Incidents
-from parity311.city.incumbent import Rule, WaitingCases, choose_visits
+from parity311.city.incumbent import (
+    EXPLORATION_SHARE,
+    OpenDay,
+    ReturningRule,
+    Rule,
+    WaitingCases,
+    ask_rule,
+    choose_visits,
+)
+from parity311.city.journal import CaseLedger
 from parity311.city.process import ComplaintProcess, Delay
-from parity311.city.randomness import named_generator
+from parity311.city.randomness import ServiceDraws, again_names, named_generator, service_draws
 from parity311.city.reports import Reports
-from parity311.records.schema import DISPOSITION_CLASSES
 
 STAFFING_DAYS = 28
 """Visits follow the complaints of the last four weeks (assumed: staff move with the load)."""
@@ -32,64 +51,14 @@ _VISIT_HOURS = (8.0, 17.0)
 _SAME_DAY_HOURS = 2.0
 """Hours from an emergency call to the earliest visit on the same day (assumed)."""
 
-VIOLATION, NO_VIOLATION, NO_ACCESS, REFERRAL, DUPLICATE, PENDING, OTHER = range(7)
-RESTORED = 7
-"""A no_violation where the condition was found to have ended; its own disposition code."""
-assert DISPOSITION_CLASSES[VIOLATION] == "violation"
-assert DISPOSITION_CLASSES[OTHER] == "other"
-
-
-@dataclass
-class OpenedCases:
-    """Cases as arrays, filled as they are opened; only the first ``n`` rows are in use."""
-
-    report: NDArray[np.int64]
-    incident: NDArray[np.int64]
-    building: NDArray[np.int32]
-    received: NDArray[np.float64]
-    closed: NDArray[np.float64]
-    first_visit: NDArray[np.float64]
-    callback: NDArray[np.float64]
-    outcome: NDArray[np.int8]
-    n_attempts: NDArray[np.int16]
-    n_prior_cases: NDArray[np.int32]
-    n_prior_violations: NDArray[np.int32]
-    n: int = 0
-
-    @classmethod
-    def allocate(cls, size: int) -> OpenedCases:
-        """Room for as many cases as there are reports."""
-        missing = np.full(size, np.inf)
-        return cls(
-            report=np.zeros(size, np.int64),
-            incident=np.zeros(size, np.int64),
-            building=np.zeros(size, np.int32),
-            received=missing.copy(),
-            closed=missing.copy(),
-            first_visit=missing.copy(),
-            callback=missing.copy(),
-            outcome=np.full(size, PENDING, np.int8),
-            n_attempts=np.zeros(size, np.int16),
-            n_prior_cases=np.zeros(size, np.int32),
-            n_prior_violations=np.zeros(size, np.int32),
-        )
-
-
-@dataclass
-class VisitLog:
-    """Visits in lists of daily arrays."""
-
-    columns: dict[str, list[NDArray]] = field(default_factory=lambda: defaultdict(list))
-
-    def add(self, **arrays: NDArray) -> None:
-        """Append one day."""
-        for name, values in arrays.items():
-            self.columns[name].append(values)
-
-    def collect(self, name: str, kind: type) -> NDArray:
-        """One column over all days."""
-        parts = self.columns.get(name)
-        return np.concatenate(parts).astype(kind) if parts else np.zeros(0, kind)
+_BY_INCIDENT = {
+    "case_of": -1,
+    "silent_from": np.inf,
+    "city_end": np.inf,
+    "first_visit": np.inf,
+    "served": np.inf,
+}
+"""Arrays of an agency by incident, and what they hold of one nobody heard of."""
 
 
 @dataclass
@@ -103,6 +72,10 @@ class Agency:
     rule: Rule
     visits_per_complaint: float
     expiry_days: float
+    exploration: float = EXPLORATION_SHARE
+    """Share of a day's visits drawn at random."""
+    replicate: int = 0
+    """Which draw of the service this is; 0 is the city's own."""
 
     def __post_init__(self) -> None:
         n_incidents = len(self.incidents.began)
@@ -119,7 +92,10 @@ class Agency:
         self.n_violations_of = np.zeros(self.model.setting.buildings.n, np.int32)
         self.ready = np.zeros(0, np.int64)
         self.scheduled: dict[int, list[NDArray[np.int64]]] = defaultdict(list)
+        self.knocked: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
+        """Cases without access and when, of which a `ReturningRule` has still to decide."""
         self.recent = np.zeros(STAFFING_DAYS)
+        self.ledger: CaseLedger | None = None
         self._prepare()
 
     @property
@@ -130,7 +106,6 @@ class Agency:
     def _prepare(self) -> None:
         """Per category and inspector constants as arrays."""
         service, categories = self.process.service, self.process.categories
-        slug, seed = self.process.slug, self.model.setting.seed
         self.lead_median = np.array(
             [[(entry.lead or lead).median_days for lead in service.leads] for entry in categories]
         )
@@ -145,9 +120,14 @@ class Agency:
         # Scores at even quantiles: few inspectors, yet the same mean in every city.
         strictness = ndtri((np.arange(service.n_inspectors) + 0.5) / service.n_inspectors)
         self.writing = expit(logit(service.writing) + service.strictness_sd * strictness)
-        goes_on = named_generator(seed, slug, "answers").random(len(self.incidents.began))
-        self.goes_on = goes_on < self.process.reporting.again_after_answer
+        self.goes_on = self._draw_answers()
         self.access_logit = self._building_access()
+
+    def _draw_answers(self) -> NDArray[np.bool_]:
+        """Whether people go on reporting an incident after a visit that wrote nothing up."""
+        names = (self.process.slug, "answers", *again_names(self.replicate))
+        draw = named_generator(self.model.setting.seed, *names).random(len(self.incidents.began))
+        return draw < self.process.reporting.again_after_answer
 
     def _building_access(self) -> NDArray[np.float64]:
         """Log odds of no access that each building adds to its category's."""
@@ -161,22 +141,102 @@ class Agency:
         units = np.log(np.maximum(setting.buildings.units, 1) / 10.0)
         return by_tract[tract] + service.units_no_access * units
 
-    def run(self, first_day: int, last_day: int, tick: Callable[[int], None]) -> None:
+    def start(self, first_day: int, last_day: int) -> None:
+        """Staff the first days as the calls of the first four weeks ask for."""
+        n_days = min(STAFFING_DAYS, last_day - first_day)
+        low, high = np.searchsorted(self.reports.time, (first_day, first_day + n_days))
+        self.recent[:] = (high - low) / max(n_days, 1)
+
+    def run(
+        self, first_day: int, last_day: int, tick: Callable[[int], None] = lambda day: None
+    ) -> None:
         """Work the days first … last (exclusive)."""
-        edges = np.searchsorted(self.reports.time, np.arange(first_day, last_day + 1))
-        opening = min(STAFFING_DAYS, last_day - first_day)
-        self.recent[:] = (edges[opening] - edges[0]) / max(opening, 1)
         for day in range(first_day, last_day):
-            names = (self.process.slug, "service", day)
-            generator = named_generator(self.model.setting.seed, *names)
-            low, high = edges[day - first_day], edges[day - first_day + 1]
-            n_kept = self._receive(generator, int(low), int(high))
-            self._visit(generator, day)
-            self._drop_answered(int(low), int(high))
-            self.recent[day % STAFFING_DAYS] = n_kept
+            opened = self.begin_day(day)
+            self.end_day(opened, opened.n_slots)
             tick(day)
 
-    def _receive(self, generator: np.random.Generator, low: int, high: int) -> int:
+    def begin_day(self, day: int) -> OpenDay:
+        """Take in a day's reports and ask the rule whom to visit."""
+        generator = self._day_generator("service", day)
+        low, high = np.searchsorted(self.reports.time, (day, day + 1))
+        if self.knocked:
+            self._plan_revisits(day)
+        n_received = self._receive(self._draws(generator), int(low), int(high))
+        self.ready = np.concatenate([self.ready, *self.scheduled.pop(day, [])])
+        self._close_unvisited(day)
+        # Arrival order settles ties between cases of equal priority.
+        self.ready.sort()
+        share = self.process.service.weekday_slots[day % 7]
+        mean = self.visits_per_complaint * self.recent.mean() * 7.0 * share
+        n_slots = int(np.floor(mean + generator.random()))
+        priority = ask_rule(self.rule, self._waiting(day, self.ready, n_slots))
+        return OpenDay(day, generator, n_received, n_slots, priority)
+
+    def end_day(self, opened: OpenDay, n_slots: int) -> None:
+        """Make so many visits, and take back the reports that they made needless."""
+        day, generator = opened.day, opened.generator
+        choice = choose_visits(generator, opened.priority, n_slots, self.exploration)
+        chosen, n_waiting = self.ready[choice.position], len(self.ready)
+        stays = np.ones(n_waiting, dtype=np.bool_)
+        stays[choice.position] = False
+        self.ready = self.ready[stays]
+        if len(chosen):
+            draws = self._draws(generator)
+            self._go(draws, day, chosen, choice.propensity, n_waiting, n_slots)
+        low, high = np.searchsorted(self.reports.time, (day, day + 1))
+        self._drop_answered(int(low), int(high))
+        self.recent[day % STAFFING_DAYS] = opened.n_received
+
+    def _day_generator(self, what: str, day: int) -> np.random.Generator:
+        names = (self.process.slug, what, day)
+        return named_generator(self.model.setting.seed, *names, *again_names(self.replicate))
+
+    def copy(
+        self,
+        rule: Rule,
+        incidents: Incidents,
+        reports: Reports,
+        place: NDArray[np.int64],
+        *,
+        exploration: float,
+        replicate: int,
+    ) -> Agency:
+        """The agency as it stands, under another rule, before incidents that may go on differently.
+
+        Parameters
+        ----------
+        incidents, reports
+            As the agency's own as far as anybody heard of them.
+        place
+            (n_incidents of the agency,) position of each among ``incidents``; −1: not there.
+        exploration, replicate
+            As the fields.
+        """
+        other = copy.copy(self)
+        other.rule, other.incidents, other.reports = rule, incidents, reports
+        other.exploration, other.replicate, other.ledger = exploration, replicate, None
+        n_reports, stays = len(reports.time), np.flatnonzero(place >= 0)
+        other.cases = self.cases.copy(n_reports)
+        other.cases.incident[: self.cases.n] = place[self.cases.incident[: self.cases.n]]
+        other.visits = self.visits.copy()
+        other.report_case = np.full(n_reports, -1, np.int64)
+        n_heard = min(n_reports, len(self.report_case))
+        other.report_case[:n_heard] = self.report_case[:n_heard]
+        for name, empty in _BY_INCIDENT.items():
+            values = np.full(len(incidents.began), empty)
+            values[place[stays]] = getattr(self, name)[stays]
+            setattr(other, name, values)
+        for name in ("n_cases_of", "n_violations_of", "ready", "recent"):
+            setattr(other, name, getattr(self, name).copy())
+        other.scheduled = defaultdict(list, {day: [*x] for day, x in self.scheduled.items()})
+        other.knocked = list(self.knocked)
+        other.goes_on = other._draw_answers()
+        if replicate:
+            other.goes_on[place[stays]] = self.goes_on[stays]
+        return other
+
+    def _receive(self, draws: ServiceDraws, low: int, high: int) -> int:
         """Take in a day's reports: duplicates join the open case, the others open one."""
         index = np.arange(low, high)
         incident, time = self.reports.incident[index], self.reports.time[index]
@@ -191,7 +251,7 @@ class Agency:
         rank = np.empty(len(unique), np.int64)
         rank[order] = np.arange(len(unique))
         self.report_case[index] = self.cases.n + rank[which]
-        self._open(generator, index[first[order]])
+        self._open(draws, index[first[order]])
         return int(heard.sum())
 
     def _drop_answered(self, low: int, high: int) -> None:
@@ -200,7 +260,7 @@ class Agency:
         settled = self.reports.time[low:high] >= self.silent_from[incident]
         self.report_case[low:high][settled] = -1
 
-    def _open(self, generator: np.random.Generator, report: NDArray[np.int64]) -> None:
+    def _open(self, draws: ServiceDraws, report: NDArray[np.int64]) -> None:
         """Open a case for each of these reports, in order of time."""
         cases, n = self.cases, len(report)
         new = np.arange(cases.n, cases.n + n)
@@ -214,27 +274,27 @@ class Agency:
         cases.n_prior_cases[new] = self.n_cases_of[building]
         cases.n_prior_violations[new] = self.n_violations_of[building]
         np.add.at(self.n_cases_of, building, 1)
-        draw = generator.random(n)
+        draw = draws.uniform("intake", report, np.zeros(n))
         referral, other = self.referral[category], self.other[category]
         put_away = draw < referral + other
         away = new[put_away]
         cases.outcome[away] = np.where(draw < referral, REFERRAL, OTHER)[put_away]
-        lag = _draw_delay(generator, self.process.service.intake, len(away))
+        lag = self._draw_delay(draws, "away", self.process.service.intake, away)
         cases.closed[away] = cases.received[away] + lag
-        self._schedule(generator, new[~put_away], category[~put_away])
+        self._schedule(draws, new[~put_away], category[~put_away])
         if self.process.service.callback_days is not None:
-            wait = generator.standard_exponential(n) * self.process.service.callback_days
+            wait = draws.exponential("call", report, np.zeros(n))
+            wait = wait * self.process.service.callback_days
             cases.callback[new] = np.maximum(self.incidents.natural_end[incident], time) + wait
 
     def _schedule(
-        self, generator: np.random.Generator, case: NDArray[np.int64], category: NDArray[np.int8]
+        self, draws: ServiceDraws, case: NDArray[np.int64], category: NDArray[np.int8]
     ) -> None:
         """Put cases on the list of the day from which they can be visited."""
-        code = self.reports.code[self.cases.report[case]]
-        received = self.cases.received[case]
-        lead = self.lead_median[category, code] * np.exp(
-            self.lead_sd[category, code] * generator.standard_normal(len(case))
-        )
+        report, received = self.cases.report[case], self.cases.received[case]
+        code = self.reports.code[report]
+        score = draws.normal("lead", report, np.zeros(len(case)))
+        lead = self.lead_median[category, code] * np.exp(self.lead_sd[category, code] * score)
         if len(case) and to_date(int(received[0])).year == 2020:
             lead = lead * self.process.service.lead_factor_2020
         self._put_on_list(case, np.floor(received + lead).astype(np.int64))
@@ -248,44 +308,57 @@ class Agency:
         for start, end in zip(starts, np.append(starts[1:], len(day)), strict=True):
             self.scheduled[int(day[start])].append(case[start:end])
 
-    def _visit(self, generator: np.random.Generator, day: int) -> None:
-        """Close what needs no visit any more, choose among the rest, and go there."""
-        self.ready = np.concatenate([self.ready, *self.scheduled.pop(day, [])])
-        self._close_unvisited(day)
-        # Arrival order settles ties between cases of equal priority.
-        self.ready.sort()
-        share = self.process.service.weekday_slots[day % 7]
-        mean = self.visits_per_complaint * self.recent.mean() * 7.0 * share
-        n_slots = int(np.floor(mean + generator.random()))
-        priority = self.rule(self._waiting(day)) if len(self.ready) > n_slots else None
-        if priority is None:
-            priority = np.zeros(len(self.ready))
-        choice = choose_visits(generator, priority, n_slots)
-        chosen = self.ready[choice.position]
-        n_waiting = len(self.ready)
-        stays = np.ones(n_waiting, dtype=np.bool_)
-        stays[choice.position] = False
-        self.ready = self.ready[stays]
-        if len(chosen):
-            self._go(generator, day, chosen, choice.propensity, n_waiting, n_slots)
-
-    def _waiting(self, day: int) -> WaitingCases:
-        ready, cases, setting = self.ready, self.cases, self.model.setting
-        report, building = cases.report[ready], cases.building[ready]
+    def _waiting(self, day: int, case: NDArray[np.int64], n_slots: int) -> WaitingCases:
+        cases, setting = self.cases, self.model.setting
+        report, building = cases.report[case], cases.building[case]
         tract = setting.buildings.tract[building]
         return WaitingCases(
             day=day,
             severity=self.reports.code[report],
-            age_days=day - cases.received[ready],
+            age_days=day - cases.received[case],
             category=self.reports.category[report],
             tract=tract,
             stratum=setting.tracts.income_quintile[tract],
             units=setting.buildings.units[building],
-            n_attempts=cases.n_attempts[ready],
-            n_prior_cases=cases.n_prior_cases[ready],
-            n_prior_violations=cases.n_prior_violations[ready],
+            n_attempts=cases.n_attempts[case],
+            n_prior_cases=cases.n_prior_cases[case],
+            n_prior_violations=cases.n_prior_violations[case],
             flags=self.reports.flags[report],
+            n_slots=n_slots,
+            look_up=lambda: self._keep_ledger().read(day, case),
         )
+
+    def _keep_ledger(self) -> CaseLedger:
+        if self.ledger is None:
+            self.ledger = CaseLedger(
+                self.process,
+                self.model.setting,
+                self.reports,
+                self.report_case,
+                self.cases,
+                self.visits,
+            )
+        return self.ledger
+
+    def _plan_revisits(self, day: int) -> None:
+        """Ask the rule when to come back to where nobody opened, or whether to close the case."""
+        case, time = (np.concatenate(parts) for parts in zip(*self.knocked, strict=True))
+        is_past = time < day
+        self.knocked = [] if is_past.all() else [(case[~is_past], time[~is_past])]
+        case, time = case[is_past], time[is_past]
+        if not len(case):
+            return
+        draws = self._draws(self._day_generator("revisits", day))
+        if isinstance(self.rule, ReturningRule):
+            wait = ask_rule(self.rule.revisit_days, self._waiting(day, case, 0))
+        else:
+            wait = self._draw_delay(draws, "retry", self.process.service.retry, case)
+        closes = ~np.isfinite(wait)
+        lag = self._draw_delay(draws, "closing", self.process.service.closing, case[closes])
+        self.cases.outcome[case[closes]] = NO_ACCESS
+        self.cases.closed[case[closes]] = np.maximum(time[closes] + lag, day)
+        next_day = np.maximum(np.floor(time + wait)[~closes], day)
+        self._put_on_list(case[~closes], next_day.astype(np.int64))
 
     def _close_unvisited(self, day: int) -> None:
         """Close cases whose condition a call found ended, and cases that waited too long."""
@@ -301,7 +374,7 @@ class Agency:
 
     def _go(
         self,
-        generator: np.random.Generator,
+        draws: ServiceDraws,
         day: int,
         case: NDArray[np.int64],
         propensity: NDArray[np.float64],
@@ -311,13 +384,14 @@ class Agency:
         """Visit the chosen cases and record what was found."""
         cases, incidents = self.cases, self.incidents
         n, incident = len(case), cases.incident[case]
-        time = self._visit_times(generator, day, case)
+        knock = (cases.report[case], cases.n_attempts[case].copy())
+        time = self._visit_times(draws.uniform("hour", *knock), day, case)
         is_alive = time < np.minimum(incidents.natural_end[incident], self.city_end[incident])
         no_access = self._chance_of_no_access(case, is_alive, time)
-        let_in = generator.random(n) >= no_access
+        let_in = draws.uniform("door", *knock) >= no_access
         found = let_in & is_alive & incidents.is_actionable[incident]
-        inspector = generator.integers(0, len(self.writing), n)
-        written = found & (generator.random(n) < self.writing[inspector])
+        inspector = draws.number("inspector", len(self.writing), *knock)
+        written = found & (draws.uniform("writing", *knock) < self.writing[inspector])
         self.served[incident[found]] = np.minimum(self.served[incident[found]], time[found])
         self.city_end[incident[written]] = time[written]
         answered = let_in & (written | ~self.goes_on[incident])
@@ -325,7 +399,7 @@ class Agency:
         self.first_visit[incident] = np.minimum(self.first_visit[incident], time)
         cases.first_visit[case] = np.minimum(cases.first_visit[case], time)
         cases.n_attempts[case] += 1
-        eased = ~is_alive | (generator.random(n) < self.process.service.eased)
+        eased = ~is_alive | (draws.uniform("eased", *knock) < self.process.service.eased)
         ended = np.where(eased & ~found, RESTORED, NO_VIOLATION)
         outcome = np.where(written, VIOLATION, np.where(let_in, ended, NO_ACCESS)).astype(np.int8)
         np.add.at(self.n_violations_of, cases.building[case[written]], 1)
@@ -342,18 +416,21 @@ class Agency:
         again = ~let_in & (cases.n_attempts[case] < self.process.service.max_attempts)
         closed = case[~again]
         cases.outcome[closed] = outcome[~again]
-        lag = _draw_delay(generator, self.process.service.closing, len(closed))
+        lag = self._draw_delay(draws, "closing", self.process.service.closing, closed)
         cases.closed[closed] = time[~again] + lag
-        wait = _draw_delay(generator, self.process.service.retry, int(again.sum()))
+        wait = self._draw_delay(draws, "retry", self.process.service.retry, case[again])
+        if isinstance(self.rule, ReturningRule):
+            self.knocked += [(case[again], time[again])] if again.any() else []
+            return
         next_day = np.maximum(np.floor(time[again] + wait), day + 1)
         self._put_on_list(case[again], next_day.astype(np.int64))
 
     def _visit_times(
-        self, generator: np.random.Generator, day: int, case: NDArray[np.int64]
+        self, share: NDArray[np.float64], day: int, case: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """A time in office hours, or later where an emergency came in on the same day."""
         first, last = (hour / 24.0 for hour in _VISIT_HOURS)
-        time = day + first + (last - first) * generator.random(len(case))
+        time = day + first + (last - first) * share
         earliest = self.cases.received[case] + _SAME_DAY_HOURS / 24.0
         return np.minimum(np.maximum(time, earliest), np.maximum(earliest, day + 0.999))
 
@@ -372,6 +449,15 @@ class Agency:
         first = self.cases.n_attempts[case] == 0
         return never ** np.where(first, _FIRST_ATTEMPT, 1.0 - _FIRST_ATTEMPT)
 
+    def _draws(self, generator: np.random.Generator) -> ServiceDraws:
+        """A day's draws of what happens to cases."""
+        seed = self.model.setting.seed
+        return service_draws(generator, seed, self.process.slug, self.replicate)
 
-def _draw_delay(generator: np.random.Generator, delay: Delay, n: int) -> NDArray[np.float64]:
-    return delay.median_days * np.exp(delay.log_sd * generator.standard_normal(n))
+    def _draw_delay(
+        self, draws: ServiceDraws, what: str, delay: Delay, case: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Days (n,) for what happens to cases after so many visits."""
+        nth = self.cases.n_attempts[case]
+        score = draws.normal(what, self.cases.report[case], nth)
+        return delay.median_days * np.exp(delay.log_sd * score)

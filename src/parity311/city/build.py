@@ -18,12 +18,17 @@ import pyarrow as pa
 from parity311.city import setting as setting_module
 from parity311.city.agency import STAFFING_DAYS
 from parity311.city.clock import draw_weather
-from parity311.city.filings import draw_filings, visit_filings
+from parity311.city.filing_office import work_filings
 from parity311.city.incidents import nearest_year
 from parity311.city.incumbent import EXPLORATION_SHARE, Rule, severity_then_first_in
 from parity311.city.places import draw_buildings
 from parity311.city.presets import Preset, check_dates, check_scenario, get_preset
-from parity311.city.process import FilingProcess, Process, describe_parameters
+from parity311.city.process import (
+    ComplaintProcess,
+    FilingProcess,
+    Process,
+    describe_parameters,
+)
 from parity311.city.randomness import named_seed
 from parity311.city.setting import CitySetting
 from parity311.city.simulate import simulate_domain
@@ -126,17 +131,23 @@ def draw_setting(
 def _make_task(
     process: Process, preset: Preset, setting: CitySetting, rule: Rule, folder: Path
 ) -> _Task:
-    enlargement = 1.0
-    filings_from = setting.date_from
     if isinstance(process, FilingProcess):
-        year = max(setting.date_from.year - preset.filing_years_before, process.first_year)
-        filings_from = min(date(year, 1, 1), setting.date_from)
-    else:
-        table = process.volume.complaints
-        years = range(setting.date_from.year, setting.date_to.year + 1)
-        usual = float(np.mean([nearest_year(table, year) for year in years])) * setting.scale
-        enlargement = max(1.0, preset.least_complaints_per_year / usual)
-    return _Task(process, rule, enlargement, filings_from, folder)
+        return _Task(process, rule, 1.0, first_filing_day(process, preset, setting), folder)
+    return _Task(process, rule, enlarge(process, preset, setting), setting.date_from, folder)
+
+
+def first_filing_day(process: FilingProcess, preset: Preset, setting: CitySetting) -> date:
+    """Day from which filings are on record: years before the first of the other records."""
+    year = max(setting.date_from.year - preset.filing_years_before, process.first_year)
+    return min(date(year, 1, 1), setting.date_from)
+
+
+def enlarge(process: ComplaintProcess, preset: Preset, setting: CitySetting) -> float:
+    """Factor on a domain's volume, so that a rare one shows anything in a small city."""
+    table = process.volume.complaints
+    years = range(setting.date_from.year, setting.date_to.year + 1)
+    usual = float(np.mean([nearest_year(table, year) for year in years])) * setting.scale
+    return max(1.0, preset.least_complaints_per_year / usual)
 
 
 def _build_domains(
@@ -211,9 +222,8 @@ def _can_pickle(tasks: list[_Task]) -> bool:
 def _build_domain(task: _Task, setting: CitySetting, tick: Callable[[float], None]) -> pa.Table:
     process = task.process
     if isinstance(process, FilingProcess):
-        filings = draw_filings(process, setting, task.filings_from)
-        visits = visit_filings(process, setting, filings, task.rule)
-        return write_filings(task.folder, process, setting, filings, visits)
+        office = work_filings(process, setting, task.filings_from, task.rule)
+        return write_filings(task.folder, process, setting, office.filings, office.visits)
     simulated = simulate_domain(process, setting, task.rule, task.enlargement, tick)
     write_complaints(task.folder, simulated)
     return reporting_truth(simulated)

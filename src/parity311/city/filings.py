@@ -1,8 +1,7 @@
 """Filings: equipment that its owner must have inspected and file every year, found in order or not.
 
 A boiler that had a defect last year is likely to have one again; the longer ago, the less. Owners
-who neglect a building have more defects, file late and sometimes not at all. Today's rule sends an
-inspector to some filings, those with an earlier defect first.
+who neglect a building have more defects, file late and sometimes not at all.
 """
 
 from __future__ import annotations
@@ -16,18 +15,15 @@ from scipy.special import expit, logit
 
 from parity311.city.clock import day_number, month_bounds
 from parity311.city.incidents import nearest_year
-from parity311.city.incumbent import Rule, WaitingCases, choose_visits
 from parity311.city.process import FilingProcess
-from parity311.city.randomness import named_generator
+from parity311.city.randomness import again_names, named_generator
 from parity311.city.setting import CitySetting
 
 _BINS = 41
 _ROUNDS = 200
-_STAFFING_DAYS = 91
-"""Visits follow the filings of the last quarter (assumed)."""
 _DEFECT_DAYS_BEFORE = 180.0
 """A defect began at most this long before the inspection that could find it (assumed)."""
-_OFFICE_HOURS = (9.0, 17.0)
+OFFICE_HOURS = (9.0, 17.0)
 _MOST_FILED = 0.985
 """Share of registered boilers that can be filed at most (assumed)."""
 
@@ -131,23 +127,18 @@ class Filings:
     hazard_index: NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class FilingVisits:
-    """What the agency did: per boiler-year, and one row a visit."""
+def draw_filings(
+    process: FilingProcess,
+    setting: CitySetting,
+    first: date,
+    *,
+    replicate: int = 0,
+    again_from: date | None = None,
+) -> Filings:
+    """Draw every registered boiler's years from ``first`` to the city's last day.
 
-    has_prior: NDArray[np.bool_]
-    """Whether an earlier filing of the boiler showed a defect."""
-    closed: NDArray[np.float64]
-    outcome: NDArray[np.int8]
-    """0 violation, 1 no violation, 2 no access, −1 not visited."""
-    visit_time: NDArray[np.float64]
-    propensity: NDArray[np.float64]
-    n_waiting: NDArray[np.int64]
-    n_slots: NDArray[np.int64]
-
-
-def draw_filings(process: FilingProcess, setting: CitySetting, first: date) -> Filings:
-    """Draw every registered boiler's years from ``first`` to the city's last day."""
+    ``replicate`` draws the years that begin on or after ``again_from`` anew; 0 is the city's own.
+    """
     buildings = setting.buildings
     building = np.repeat(np.arange(buildings.n, dtype=np.int32), buildings.boilers)
     generator = named_generator(setting.seed, process.slug, "registry")
@@ -170,9 +161,12 @@ def draw_filings(process: FilingProcess, setting: CitySetting, first: date) -> F
     )
     years = []
     for year in range(process.first_year, setting.date_to.year + 1):
+        is_anew = again_from is not None and date(year, 1, 1) >= again_from
+        names = (process.slug, "year", year, *again_names(replicate if is_anew else 0))
         drawn, state = _draw_year(
-            process, setting, year, building, is_high, chain, proneness, state, readiness
-        )
+            named_generator(setting.seed, *names),
+            process, setting, year, building, is_high, chain, proneness, state, readiness,
+        )  # fmt: skip
         if year >= first.year:
             years.append(drawn)
     every = {name: np.concatenate([part[name] for part in years]) for name in years[0]}
@@ -182,6 +176,7 @@ def draw_filings(process: FilingProcess, setting: CitySetting, first: date) -> F
 
 
 def _draw_year(
+    generator: np.random.Generator,
     process: FilingProcess,
     setting: CitySetting,
     year: int,
@@ -193,7 +188,6 @@ def _draw_year(
     readiness: NDArray[np.float64],
 ) -> tuple[dict[str, NDArray], NDArray[np.int64]]:
     """One year of every boiler, and the states after it."""
-    generator = named_generator(setting.seed, process.slug, "year", year)
     n = len(building)
     is_internal = generator.random(n) < process.internal_share
     (_, external), (_, internal) = _internal_effects(process)
@@ -264,113 +258,6 @@ def _draw_dates(
     month = np.searchsorted(np.cumsum(shares / shares.sum()), generator.random(n), "right")
     bounds = np.array([month_bounds(year, number) for number in range(1, 13)])
     first, last = bounds[np.minimum(month, 11)].T
-    opening, closing = _OFFICE_HOURS
+    opening, closing = OFFICE_HOURS
     hour = opening + (closing - opening) * generator.random(n)
     return first + np.floor(generator.random(n) * (last - first)) + hour / 24.0
-
-
-def visit_filings(
-    process: FilingProcess, setting: CitySetting, filings: Filings, rule: Rule
-) -> FilingVisits:
-    """Work the filings day by day with finite visits; what waits too long is put away unvisited."""
-    n = len(filings.time)
-    has_prior = _known_defects(filings)
-    code = np.where(has_prior, 1, 2).astype(np.int8)
-    result = FilingVisits(
-        has_prior=has_prior,
-        closed=filings.time + process.expiry_days,
-        outcome=np.full(n, -1, np.int8),
-        visit_time=np.full(n, np.inf),
-        propensity=np.full(n, np.nan),
-        n_waiting=np.zeros(n, np.int64),
-        n_slots=np.zeros(n, np.int64),
-    )
-    if n == 0:
-        return result
-    per_filing = (
-        process.scarce_visits_per_filing
-        if setting.capacity == "scarce"
-        else process.visits_per_filing
-    )
-    filed = np.flatnonzero(filings.is_filed)
-    first_day, last_day = int(filings.time[0]), day_number(setting.date_to)
-    edges = np.searchsorted(filings.time[filed], np.arange(first_day, last_day + 1))
-    recent = np.full(_STAFFING_DAYS, len(filed) / max(last_day - first_day, 1))
-    waiting = np.zeros(0, np.int64)
-    for day in range(first_day, last_day):
-        generator = named_generator(setting.seed, process.slug, "service", day)
-        today = filed[edges[day - first_day] : edges[day - first_day + 1]]
-        waiting = waiting[filings.time[waiting] > day - process.expiry_days]
-        mean = per_filing * recent.mean() * 7.0 * process.weekday_slots[day % 7]
-        n_slots = int(np.floor(mean + generator.random()))
-        cases = _waiting(setting, filings, waiting, code, has_prior, day)
-        choice = choose_visits(generator, rule(cases), n_slots)
-        chosen = waiting[choice.position]
-        result.n_waiting[chosen], result.n_slots[chosen] = len(waiting), n_slots
-        result.propensity[chosen] = choice.propensity
-        _look(generator, process, filings, result, day, chosen)
-        stays = np.ones(len(waiting), dtype=np.bool_)
-        stays[choice.position] = False
-        # A filing can be visited from the day after it came in.
-        waiting = np.concatenate([waiting[stays], today])
-        recent[day % _STAFFING_DAYS] = len(today)
-    return result
-
-
-def _known_defects(filings: Filings) -> NDArray[np.bool_]:
-    """Whether an earlier filing of the same boiler showed a defect."""
-    shown = filings.is_filed & filings.is_defective
-    order = np.lexsort((filings.time, filings.boiler))
-    boiler, shows = filings.boiler[order], shown[order].astype(np.int64)
-    before = np.cumsum(shows) - shows
-    starts = np.flatnonzero(np.diff(boiler, prepend=-1))
-    base = np.repeat(before[starts], np.diff(np.append(starts, len(boiler))))
-    known = np.empty(len(boiler), dtype=np.bool_)
-    known[order] = before > base
-    return known
-
-
-def _waiting(
-    setting: CitySetting,
-    filings: Filings,
-    waiting: NDArray[np.int64],
-    code: NDArray[np.int8],
-    has_prior: NDArray[np.bool_],
-    day: int,
-) -> WaitingCases:
-    building = filings.building[waiting]
-    tract = setting.buildings.tract[building]
-    prior = has_prior[waiting].astype(np.int32)
-    return WaitingCases(
-        day=day,
-        severity=code[waiting],
-        age_days=day - filings.time[waiting],
-        category=np.zeros(len(waiting), np.int8),
-        tract=tract,
-        stratum=setting.tracts.income_quintile[tract],
-        units=setting.buildings.units[building],
-        n_attempts=np.zeros(len(waiting), np.int16),
-        n_prior_cases=prior,
-        n_prior_violations=prior,
-        flags=np.column_stack([filings.is_high_pressure[waiting], filings.is_internal[waiting]]),
-    )
-
-
-def _look(
-    generator: np.random.Generator,
-    process: FilingProcess,
-    filings: Filings,
-    result: FilingVisits,
-    day: int,
-    chosen: NDArray[np.int64],
-) -> None:
-    n = len(chosen)
-    opening, closing = _OFFICE_HOURS
-    time = day + (opening + (closing - opening) * generator.random(n)) / 24.0
-    let_in = generator.random(n) >= process.no_access
-    is_alive = filings.is_defective[chosen] & (time < filings.natural_end[chosen])
-    result.visit_time[chosen] = time
-    result.outcome[chosen] = np.where(~let_in, 2, np.where(is_alive, 0, 1))
-    delay = process.closing
-    lag = delay.median_days * np.exp(delay.log_sd * generator.standard_normal(n))
-    result.closed[chosen] = time + lag

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from parity311.city.clock import month_bounds
 from parity311.city.process import ComplaintProcess
-from parity311.city.randomness import named_generator
+from parity311.city.randomness import again_names, named_generator
 from parity311.city.setting import CitySetting
 
 _RAKING_ROUNDS = 40
@@ -58,6 +58,10 @@ class IncidentModel:
     setting: CitySetting
     enlargement: float = 1.0
     """Factor on the volume, for domains too rare to show anything in a small city."""
+    replicate: int = 0
+    """Which draw of the incidents this is; 0 is the city's own."""
+    again_from: int = 0
+    """Day from which a replicate's buildings have ups and downs of their own."""
 
     @cached_property
     def frailty(self) -> NDArray[np.float64]:
@@ -121,19 +125,25 @@ class IncidentModel:
 
     def year_weights(self, year: int) -> NDArray[np.float64]:
         """Expected incidents of each building in one year, relative to the city's average year."""
-        return self._vary(self.building_weights, self.process.places.year_sd, year)
+        begins = month_bounds(year, 1)[0]
+        return self._vary(self.building_weights, self.process.places.year_sd, begins, year)
 
     def month_weights(
         self, of_year: NDArray[np.float64], year: int, month: int
     ) -> NDArray[np.float64]:
         """The same in one month, cumulated over buildings: a bad spell lasts for weeks."""
-        return np.cumsum(self._vary(of_year, self.process.places.month_sd, year, month))
+        begins = month_bounds(year, month)[0]
+        return np.cumsum(self._vary(of_year, self.process.places.month_sd, begins, year, month))
 
-    def _vary(self, weights: NDArray[np.float64], sd: float, *period: int) -> NDArray[np.float64]:
+    def _vary(
+        self, weights: NDArray[np.float64], sd: float, begins: int, *period: int
+    ) -> NDArray[np.float64]:
         """Weights times a lognormal factor of mean one, drawn for each building and period."""
         if sd == 0.0:
             return weights
-        generator = named_generator(self.setting.seed, self.process.slug, "frailty", *period)
+        replicate = self.replicate if begins >= self.again_from else 0
+        names = (*period, *again_names(replicate))
+        generator = named_generator(self.setting.seed, self.process.slug, "frailty", *names)
         score = generator.standard_normal(self.setting.buildings.n)
         return weights * np.exp(sd * score - 0.5 * sd**2)
 
@@ -150,7 +160,8 @@ class IncidentModel:
 
     def draw_month(self, year: int, month: int, cumulative: NDArray[np.float64]) -> Incidents:
         """Draw the incidents that begin in one month."""
-        generator = named_generator(self.setting.seed, self.process.slug, "incidents", year, month)
+        names = (self.process.slug, "incidents", year, month, *again_names(self.replicate))
+        generator = named_generator(self.setting.seed, *names)
         expected = self.expected_in_month(year, month) * cumulative[-1]
         n = int(generator.poisson(expected))
         building = np.searchsorted(cumulative, generator.random(n) * cumulative[-1], "right")

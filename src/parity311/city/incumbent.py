@@ -1,18 +1,24 @@
 """Today's rule: which of the waiting cases are visited on a day, and with what chance each.
 
-A rule is a function of what the agency can see of the waiting cases; it returns a priority per
-case. The city visits the cases of highest priority, except that a small share of the visits goes
-to cases drawn at random among the rest, and logs every case's exact chance of being chosen, so
-that other rules can be scored on the records later. Any rule can take the place of today's.
+A rule is a function of what the agency can see of the waiting cases; it is asked on every day on
+which a case waits and returns a priority per case. The city visits the cases of highest priority,
+except that a small share of the visits goes to cases drawn at random among the rest, and logs every
+case's exact chance of being chosen, so that other rules can be scored on the records later. Any
+rule can take the place of today's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from parity311.errors import InputError
+from parity311.records.journal import Journal
 
 EXPLORATION_SHARE = 0.1
 """Share of a day's visits drawn at random (design choice: support for off-policy estimates)."""
@@ -42,15 +48,77 @@ class WaitingCases:
     """Earlier violations of the building, known when the case was opened."""
     flags: NDArray[np.bool_]
     """(n, n_flags) the domain's intake flags."""
+    n_slots: int = 0
+    """Visits the domain can make today."""
+    look_up: Callable[[], tuple[Journal, NDArray[np.int64]]] | None = None
+    """Gives `journal` and `rows`; called once, when a rule first asks for either."""
 
     @property
     def n(self) -> int:
         """Number of cases."""
         return len(self.severity)
 
+    @cached_property
+    def _looked_up(self) -> tuple[Journal, NDArray[np.int64]]:
+        if self.look_up is None:
+            raise InputError("These waiting cases come with no journal; take them from a city.")
+        return self.look_up()
+
+    @property
+    def journal(self) -> Journal:
+        """The domain's cases as the agency knew them when the day began.
+
+        Calls of the day itself that can be visited on that day stand at its end, each as it came
+        in: they alone begin at `as_of` or after it.
+        """
+        return self._looked_up[0]
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """(n,) positions of the waiting cases in `journal`."""
+        return self._looked_up[1]
+
 
 Rule = Callable[[WaitingCases], NDArray[np.float64]]
-"""Priority of each waiting case; the highest goes first, ties in order of arrival."""
+"""Priority (n,) of each waiting case; the highest goes first, ties in order of arrival. -inf says
+not today: no visit is made to that case, not even one drawn at random."""
+
+
+@runtime_checkable
+class ReturningRule(Protocol):
+    """A rule that also says when to come back to where nobody opened."""
+
+    def __call__(self, waiting: WaitingCases, /) -> NDArray[np.float64]:
+        """Priority (n,) of each waiting case."""
+        ...
+
+    def revisit_days(self, waiting: WaitingCases, /) -> NDArray[np.float64]:
+        """Days (n,) from the visit without access to the next; infinite: close the case.
+
+        Asked at the start of the day after the visit, about the cases that may be visited again.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class OpenDay:
+    """A day whose calls are in and whose visits are still to be made."""
+
+    day: int
+    """Days since the epoch."""
+    generator: np.random.Generator
+    n_received: int
+    """Reports of the day that somebody took down."""
+    n_slots: int
+    """Visits the domain can make by itself."""
+    priority: NDArray[np.float64]
+    """(n,) the rule's, of the waiting cases."""
+
+    @property
+    def n_asked(self) -> int:
+        """Cases that the rule would have visited today."""
+        return int((self.priority > -np.inf).sum())
+
 
 _LONGEST_WAIT_DAYS = 1e5
 
@@ -58,6 +126,27 @@ _LONGEST_WAIT_DAYS = 1e5
 def severity_then_first_in(waiting: WaitingCases) -> NDArray[np.float64]:
     """Today's rule: the graver code first, within a code the older case first."""
     return waiting.age_days - _LONGEST_WAIT_DAYS * waiting.severity
+
+
+def ask_rule(rule: Rule, waiting: WaitingCases) -> NDArray[np.float64]:
+    """Priorities (n,) of the waiting cases, checked; nobody is asked where nothing waits."""
+    if waiting.n == 0:
+        return np.zeros(0)
+    priority = np.asarray(rule(waiting), np.float64)
+    if priority.shape != (waiting.n,) or np.isnan(priority).any():
+        raise InputError(
+            f"The rule gave shape {priority.shape} with {np.isnan(priority).sum()} NaN for "
+            f"{waiting.n} waiting cases; give one number a case, -inf for not today."
+        )
+    return priority
+
+
+def severity_then_last_in(waiting: WaitingCases) -> NDArray[np.float64]:
+    """The graver code first, within a code the newer case: what today's rule loses to waiting.
+
+    A policy has to beat this one before its lead over today's rule is a merit of its own.
+    """
+    return -waiting.age_days - _LONGEST_WAIT_DAYS * waiting.severity
 
 
 @dataclass(frozen=True)
@@ -78,8 +167,13 @@ def choose_visits(
 
     Of K slots, k go to the draw, k being exploration × K rounded up or down at random. The
     propensity is exact and marginal over that rounding: a case of rank r is chosen for sure where
-    r < K − k, and otherwise with chance k / (n − K + k).
+    r < K − k, and otherwise with chance k / (n − K + k). Cases of priority -inf are left out of
+    everything.
     """
+    asked = np.flatnonzero(priority > -np.inf)
+    if len(asked) < len(priority):
+        inner = choose_visits(generator, priority[asked], n_slots, exploration)
+        return Choice(asked[inner.position], inner.propensity)
     n = len(priority)
     if n <= n_slots:
         return Choice(np.arange(n), np.ones(n))

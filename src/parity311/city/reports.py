@@ -18,7 +18,7 @@ from scipy.special import expit, ndtr
 from parity311.city.clock import WeekClock
 from parity311.city.incidents import IncidentModel, Incidents
 from parity311.city.process import ComplaintProcess, Flag
-from parity311.city.randomness import named_generator
+from parity311.city.randomness import again_names, named_generator
 from parity311.city.setting import CitySetting
 from parity311.records.schema import CHANNELS
 
@@ -130,11 +130,12 @@ class ReportModel:
 
     def draw_month(self, incidents: Incidents, year: int, month: int) -> Reports:
         """Draw every report that the incidents begun in one month would ever get."""
-        names = (self.process.slug, "reports", year, month)
+        again = again_names(self.incidents.replicate)
+        names = (self.process.slug, "reports", year, month, *again)
         generator = named_generator(self.setting.seed, *names)
         incident, time = self._draw_times(generator, incidents)
         proactive = np.array([entry.is_proactive for entry in self.process.categories])
-        names = (self.process.slug, "intake", year, month)
+        names = (self.process.slug, "intake", year, month, *again)
         intake = named_generator(self.setting.seed, *names)
         return self._take_down(intake, incidents, incident, time, proactive, (year, month))
 

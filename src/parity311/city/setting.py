@@ -65,6 +65,17 @@ class CitySetting:
         return self.buildings.building_ids(self.tracts)
 
     @cached_property
+    def stratum(self) -> NDArray[np.int64]:
+        """Stratum of each tract: income quintiles from 0 on, 5 where the income is not known."""
+        quintile = self.tracts.income_quintile.astype(np.int64)
+        return np.where(quintile > 0, quintile - 1, 5)
+
+    @cached_property
+    def zip_numbers(self) -> NDArray[np.int64]:
+        """Number of each tract's postal code among those of the city."""
+        return np.unique(self.tracts.zip, return_inverse=True)[1].astype(np.int64)
+
+    @cached_property
     def common_field(self) -> NDArray[np.float64]:
         """Unit-variance tract field of readiness to report, common to all domains."""
         return draw_field(named_generator(self.seed, "readiness"), self.tracts)

@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from parity311.city.agency import DUPLICATE, NO_VIOLATION, OTHER, PENDING, RESTORED
+from parity311.city.cases import DUPLICATE, NO_VIOLATION, OTHER, PENDING, RESTORED
 from parity311.city.clock import day_number, to_timestamps
-from parity311.city.filings import Filings, FilingVisits
+from parity311.city.filing_office import FilingVisits
+from parity311.city.filings import Filings
 from parity311.city.process import FilingProcess
 from parity311.city.randomness import named_generator
 from parity311.city.reports import LANGUAGES

@@ -22,6 +22,12 @@ from parity311.cli.off_policy import backtest_command
 from parity311.cli.options import Cities, Json, Preset, Runs, Seed, folder_of_its_own, print_json
 from parity311.cli.records import fetch_app, records_app
 from parity311.cli.reporting import app as reporting_app
+from parity311.cli.serving import (
+    evaluate_command,
+    policies_app,
+    print_recommendations,
+    recommend_command,
+)
 from parity311.cli.studies import parity_command, reproduce_command
 from parity311.cli.training import frontier_command, sweep_command, train_command
 from parity311.errors import Parity311Error
@@ -42,6 +48,7 @@ app.add_typer(fetch_app, name="fetch")
 app.add_typer(records_app, name="records")
 app.add_typer(reporting_app, name="reporting")
 app.add_typer(bench_app, name="bench")
+app.add_typer(policies_app, name="policies")
 app.command("audit")(audit_command)
 app.command("backtest")(backtest_command)
 app.command("explain")(explain_command)
@@ -49,6 +56,8 @@ app.command("frontier")(frontier_command)
 app.command("documents")(documents_command)
 app.command("reproduce")(reproduce_command)
 app.command("parity")(parity_command)
+app.command("recommend")(recommend_command)
+app.command("evaluate")(evaluate_command)
 
 
 def _print_version(asked: bool) -> None:
@@ -182,6 +191,11 @@ def run_command(
     from parity311.cli.printing import print_comparison
 
     print_comparison(result)
+    routed = result["recommendations"]
+    if routed:
+        print_recommendations(routed["summary"], routed["first"])
+        typer.echo(f"Recommendations of the last day: {routed['file']}")
+        typer.echo(f"Next: parity311 recommend {routed['policy']} --records {routed['records']}")
 
 
 app.command("train")(train_command)

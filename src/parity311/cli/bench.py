@@ -148,3 +148,26 @@ def bench_env_command(
 
     chosen = tuple(name.strip() for name in domains.split(",") if name.strip())
     print_figures({"domains": measure_domains(chosen)}, as_json)
+
+
+@bench_app.command("recommend")
+def bench_recommend_command(
+    records: Annotated[
+        Path | None,
+        typer.Option(help="Records folder, or a city; the one of `parity311 run` if not given."),
+    ] = None,
+    cases: Annotated[
+        int,
+        typer.Option(help="Open cases of the long queue.", callback=within(100, 10_000_000)),
+    ] = 100_000,
+    complaints: Annotated[
+        int, typer.Option(help="New complaints, one by one.", callback=within(10, 1_000_000))
+    ] = 1000,
+    cities: Cities = Path("cities"),
+    as_json: Json = False,
+) -> None:
+    """Recommendations: one complaint, a long queue, the start; against SB3's predict in a loop."""
+    from parity311.bench.recommend import bench_recommend
+
+    found = bench_recommend(records, cities, n_cases=cases, n_complaints=complaints)
+    print_figures(found, as_json)

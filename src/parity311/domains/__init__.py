@@ -26,17 +26,7 @@ def all_domains() -> dict[str, Domain]:
     >>> list(parity311.all_domains())[:3]
     ['boiler', 'complaint_triage', 'crane']
     """
-    found: dict[str, Domain] = {}
-    for module_info in sorted(pkgutil.iter_modules(__path__), key=lambda info: info.name):
-        module = importlib.import_module(f"{__name__}.{module_info.name}")
-        domain = module.DOMAIN
-        if domain.slug != module_info.name:
-            raise ImportError(
-                f"Domain slug {domain.slug!r} differs from its file name {module_info.name!r}; "
-                "make them equal."
-            )
-        found[domain.slug] = domain
-    return found
+    return {name: _load(name) for name in _names()}
 
 
 def get_domain(slug: str) -> Domain:
@@ -48,7 +38,22 @@ def get_domain(slug: str) -> Domain:
     >>> boiler.title
     'Boiler safety'
     """
-    domains = all_domains()
-    if slug not in domains:
-        raise unknown_name("domain", slug, domains)
-    return domains[slug]
+    names = _names()
+    if slug not in names:
+        raise unknown_name("domain", slug, names)
+    return _load(slug)
+
+
+def _names() -> list[str]:
+    """Names of the files and folders here, in alphabetical order; nothing of them is imported."""
+    return sorted(info.name for info in pkgutil.iter_modules(__path__))
+
+
+def _load(name: str) -> Domain:
+    """Import one domain, and only that one."""
+    domain = importlib.import_module(f"{__name__}.{name}").DOMAIN
+    if domain.slug != name:
+        raise ImportError(
+            f"Domain slug {domain.slug!r} differs from its file name {name!r}; make them equal."
+        )
+    return domain

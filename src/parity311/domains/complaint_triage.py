@@ -11,11 +11,10 @@ from __future__ import annotations
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import LiteralString
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 
+from parity311.arrays import jax, side_by_side
 from parity311.city.process import Category, Delay, Flag, Places
 from parity311.city.profiles import (
     DOB_COMPLAINTS,
@@ -40,11 +39,11 @@ from parity311.engines.stream.process import (
 from parity311.engines.stream.rules import Reading, StreamLayout, make_rule, stream_rules
 from parity311.engines.stream.worth import capacity_shares
 from parity311.estimation.stream import example_params, true_params
-from parity311.estimation.stream_book import StreamOffice
+from parity311.estimation.stream_book import CaseFacts, StreamOffice
 from parity311.estimation.stream_dynamics import COVERAGE_PRICED, stream_dynamics
+from parity311.estimation.stream_view import stream_sight
 from parity311.mdp.contract import Action, Domain, Policy, Protocol
 from parity311.mdp.harness import Harness
-from parity311.records.sql import literal, literals
 from parity311.records.store import open_records
 
 # Days until a visit is scheduled, by type of 311 complaint; see sources of service.leads.
@@ -168,21 +167,25 @@ SHAPE = StreamShape(n_places=len(DETAILS), n_histories=4)
 before, more than 180, 30 to 180, fewer."""
 
 
-def _detail_sql() -> LiteralString:
-    """SQL that numbers a case's problem detail; a code nobody listed counts as paper."""
-    branches = " ".join(
-        f"WHEN category IN ({literals(_DETAIL_CODES[detail])}) THEN {literal(number)}"
-        for number, detail in enumerate(DETAILS)
-    )
-    return f"CASE {branches} ELSE 0 END"
+_DETAIL_OF = {code: DETAILS.index(detail) for detail in DETAILS for code in _DETAIL_CODES[detail]}
+
+
+def detail_of(facts: CaseFacts) -> np.ndarray:
+    """Problem detail of each case; a code nobody listed counts as paper."""
+    return np.array([_DETAIL_OF.get(code, 0) for code in facts.category], np.int64)
+
+
+def time_since_last(facts: CaseFacts) -> np.ndarray:
+    """History of each case: none before, more than 180 days ago, 30 to 180, fewer."""
+    days = facts.gap_days
+    return np.select([np.isnan(days), days > 180, days > 30], [0, 1, 2], 3)
 
 
 OFFICE = StreamOffice(
     slug="complaint_triage",
     shape=SHAPE,
-    place_sql=_detail_sql(),
-    history_sql="CASE WHEN gap_days IS NULL THEN 0 WHEN gap_days > 180 THEN 1 "
-    "WHEN gap_days > 30 THEN 2 ELSE 3 END",
+    place_of=detail_of,
+    history_of=time_since_last,
     # Some 90,000 complaints a year in New York: the office is one of 250 inspectors' desks.
     days_per_complaint=1.0,
     actions=action_table(
@@ -230,7 +233,7 @@ def observe(params: StreamParams, state: StreamState) -> jax.Array:
     del params
     seen = describe_scene(SHAPE, state)
     parts = (seen.history, seen.place, seen.backlog, seen.level, seen.season, seen.crew_free)
-    return jnp.concatenate([jnp.stack(parts), seen.open_levels])
+    return side_by_side(*parts, beside=seen.open_levels)
 
 
 def example() -> StreamParams:
@@ -297,6 +300,7 @@ DOMAIN = Domain(
     preference=(0.6, 0.2, 0.0, 0.2),
     price_step=0.03,
     heuristics={**stream_rules(LAYOUT), "expert": make_expert},
+    sight=stream_sight(OFFICE, observe),
     dynamics=stream_dynamics(
         OFFICE,
         LAYOUT,

@@ -11,9 +11,9 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 
+from parity311.arrays import jax, side_by_side
 from parity311.city.process import Category, Delay, Flag, Places
 from parity311.city.profiles import (
     by_year,
@@ -37,11 +37,11 @@ from parity311.engines.stream.process import (
 from parity311.engines.stream.rules import Reading, StreamLayout, make_rule, stream_rules
 from parity311.engines.stream.worth import capacity_shares
 from parity311.estimation.stream import example_params, true_params
-from parity311.estimation.stream_book import StreamOffice
+from parity311.estimation.stream_book import StreamOffice, recent_or_earlier
 from parity311.estimation.stream_dynamics import COVERAGE_PRICED, stream_dynamics
+from parity311.estimation.stream_view import stream_sight
 from parity311.mdp.contract import Action, Domain, Policy, Protocol
 from parity311.mdp.harness import Harness
-from parity311.records.sql import literal
 from parity311.records.store import open_records
 
 # fmt: off
@@ -95,10 +95,8 @@ OFFICE = StreamOffice(
     slug="crane",
     shape=SHAPE,
     # Complaints of the tract in the half year before, against the mean tract.
-    place_sql="CASE WHEN near_ratio < 0.5 THEN 0 WHEN near_ratio < 1.5 THEN 1 "
-    "WHEN near_ratio < 4 THEN 2 ELSE 3 END",
-    history_sql="CASE WHEN gap_days IS NULL THEN 0 "
-    f"WHEN gap_days <= {literal(RECENT_DAYS)} THEN 2 ELSE 1 END",
+    place_of=lambda facts: np.searchsorted((0.5, 1.5, 4.0), facts.near_ratio, side="right"),
+    history_of=partial(recent_or_earlier, recent_days=RECENT_DAYS),
     # 319 complaints in 2017, the busiest year on record: the office is all of New York.
     days_per_complaint=1.15,
     actions=action_table(
@@ -144,8 +142,7 @@ def observe(params: StreamParams, state: StreamState) -> jax.Array:
     seen = describe_scene(SHAPE, state)
     is_new, is_recurrent = seen.history < 0.25, seen.history > 0.75
     parts = (is_new, is_recurrent, seen.place, seen.backlog, seen.level, seen.season)
-    parts = jnp.stack([jnp.asarray(part, jnp.float32) for part in (*parts, seen.crew_free)])
-    return jnp.concatenate([parts, seen.open_levels])
+    return side_by_side(*parts, seen.crew_free, beside=seen.open_levels)
 
 
 def example() -> StreamParams:
@@ -211,6 +208,7 @@ DOMAIN = Domain(
     price_step=0.03,
     explainer="gradient",
     heuristics={**stream_rules(LAYOUT), "expert": make_expert},
+    sight=stream_sight(OFFICE, observe),
     dynamics=stream_dynamics(
         OFFICE,
         LAYOUT,

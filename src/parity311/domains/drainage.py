@@ -11,9 +11,9 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 
+from parity311.arrays import jax, side_by_side
 from parity311.city.process import Category, Delay, Flag, Places
 from parity311.city.profiles import (
     by_year,
@@ -37,13 +37,12 @@ from parity311.engines.stream.process import (
 from parity311.engines.stream.rules import Reading, StreamLayout, make_rule, stream_rules
 from parity311.engines.stream.worth import capacity_shares
 from parity311.estimation.stream import example_params, true_params
-from parity311.estimation.stream_book import StreamOffice
+from parity311.estimation.stream_book import StreamOffice, recent_or_earlier
 from parity311.estimation.stream_dynamics import COVERAGE_PRICED, stream_dynamics
+from parity311.estimation.stream_view import stream_sight
 from parity311.mdp.contract import Action, Domain, Policy, Protocol
 from parity311.mdp.harness import Harness
-from parity311.records.cases import numbered
 from parity311.records.schema import BOROUGHS
-from parity311.records.sql import literal
 from parity311.records.store import open_records
 
 # fmt: off
@@ -93,9 +92,9 @@ months hold a few storms)."""
 OFFICE = StreamOffice(
     slug="drainage",
     shape=SHAPE,
-    place_sql=numbered("borough", BOROUGHS, 0),
-    history_sql="CASE WHEN gap_days IS NULL THEN 0 "
-    f"WHEN gap_days <= {literal(SOON_DAYS)} THEN 2 ELSE 1 END",
+    # What lies in no borough counts with the first.
+    place_of=lambda facts: np.maximum(facts.borough, 0),
+    history_of=partial(recent_or_earlier, recent_days=SOON_DAYS),
     # 880 complaints a year in New York: the office is a fifth of it.
     days_per_complaint=2.0,
     actions=action_table(
@@ -139,9 +138,8 @@ def observe(params: StreamParams, state: StreamState) -> jax.Array:
     """The address, the borough, and what the office has before it."""
     del params
     seen = describe_scene(SHAPE, state)
-    recurrence = (seen.history > 0.25).astype(jnp.float32)
-    parts = (recurrence, seen.place, seen.history, seen.level, seen.season, seen.backlog)
-    return jnp.concatenate([jnp.stack([*parts, seen.crew_free]), seen.open_levels])
+    parts = (seen.history > 0.25, seen.place, seen.history, seen.level, seen.season, seen.backlog)
+    return side_by_side(*parts, seen.crew_free, beside=seen.open_levels)
 
 
 def example() -> StreamParams:
@@ -207,6 +205,7 @@ DOMAIN = Domain(
     preference=(0.5, 0.2, 0.0, 0.3),
     price_step=0.03,
     heuristics={**stream_rules(LAYOUT), "expert": make_expert},
+    sight=stream_sight(OFFICE, observe),
     dynamics=stream_dynamics(
         OFFICE,
         LAYOUT,

@@ -10,11 +10,9 @@ from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.lax import optimization_barrier as settle
 
+from parity311.arrays import in_numpy, jax, jnp, namespace_of, settle, side_by_side
 from parity311.city.process import Category, Delay, Flag, Places
 from parity311.city.profiles import (
     by_year,
@@ -36,15 +34,24 @@ from parity311.engines.backlog.step import (
 )
 from parity311.estimation import backlog as backlog_estimate
 from parity311.estimation.backlog_dynamics import backlog_dynamics, true_params
+from parity311.estimation.backlog_view import (
+    cells_of,
+    keep_backlog,
+    n_recent,
+    oldest_first,
+    see_backlog,
+)
 from parity311.mdp.contract import (
     N_STRATA,
     Action,
     Domain,
     Policy,
     Protocol,
+    Sight,
     Transition,
 )
 from parity311.mdp.harness import Harness
+from parity311.records.journal import Cases, Journal
 from parity311.records.store import open_records
 
 # fmt: off
@@ -151,16 +158,20 @@ def initial_state(key: jax.Array, params: Params) -> State:
 def choose_visits(
     params: Params, state: State, action: jax.Array, prices: jax.Array, n_visits: jax.Array
 ) -> jax.Array:
-    """Cases visited this hour, (6, 32): today's order, or code plus coverage price."""
+    """Cases visited this hour, (6, 32): today's order, or code plus coverage price.
+
+    NumPy or JAX.
+    """
     cells = state.backlog.waiting
+    xp = namespace_of(cells, action, prices, n_visits)
     order = np.tile(SHAPE.code_then_age, N_STRATA)
-    today = engine.take_in_order(cells.reshape(-1), jnp.asarray(order), n_visits)
+    today = engine.take_in_order(cells.reshape(-1), xp.asarray(order), n_visits)
     groups = cells.reshape(N_STRATA * engine.N_CODES, SHAPE.n_ages)
-    code = 3.0 - jnp.arange(engine.N_CODES)
+    code = 3.0 - xp.arange(engine.N_CODES)
     price = engine.place_prices(params.backlog, prices)
     score = code + PRICE_GAIN * price[:, None]
     priced = engine.take_by_group(groups, score.reshape(-1), n_visits)
-    return jnp.where(action == PRICED, priced.reshape(cells.shape), today.reshape(cells.shape))
+    return xp.where(action == PRICED, priced.reshape(cells.shape), today.reshape(cells.shape))
 
 
 def transition(
@@ -191,23 +202,26 @@ def transition(
 
 
 def observe(params: Params, state: State) -> jax.Array:
-    """The backlog in hours of two crews, the last hour's complaints, the clock, the payroll."""
+    """The backlog in hours of two crews, the last hour's complaints, the clock, the payroll.
+
+    NumPy or JAX; of the backlog only who waits and the clock are read.
+    """
+    xp = namespace_of(state.backlog.waiting, params.visits_per_crew_hour)
     by_cell = state.backlog.waiting.sum(axis=0).reshape(engine.N_CODES, SHAPE.n_ages)
-    scale = jnp.maximum(MEAN_CREWS * params.visits_per_crew_hour * 24.0, 1e-3)
+    scale = xp.maximum(MEAN_CREWS * params.visits_per_crew_hour * 24.0, 1e-3)
     angle = 2.0 * np.pi * (state.backlog.slot % 24) / 24.0
-    values = [
+    return side_by_side(
         by_cell.sum() / scale,
         state.n_new,
         state.n_recurrent,
-        jnp.sin(angle),
-        jnp.cos(angle),
+        xp.sin(angle),
+        xp.cos(angle),
         by_cell[0].sum() / scale,
         by_cell[:, -1].sum() / scale,
         state.saved_hours / MOST_SAVED_HOURS,
-        (state.backlog.slot >= 120).astype(jnp.float32),
+        state.backlog.slot >= 120,
         1.0 - state.backlog.n_steps / SHAPE.max_steps,
-    ]
-    return jnp.stack(values).astype(jnp.float32)
+    )
 
 
 def make_score(params: Params, harness: Harness, low: float = 0.4, high: float = 1.0) -> Policy:
@@ -289,6 +303,43 @@ def truth(city: str | Path, date_from: date) -> Params:
     return true_params(records, happened, date_from, lambda records: LAYOUT, make_params)
 
 
+def see(params: Params, journal: Journal, cases: Cases, ahead: np.ndarray) -> State:
+    """The line by stratum and the last hour; of the hours saved up, which no record tells, half."""
+    del ahead
+    n_new = n_recent(journal.began, journal, 1.0 / 24.0)
+    return in_numpy(
+        State,
+        backlog=see_backlog(SHAPE, params.backlog, journal, cases, cases.stratum),
+        saved_hours=np.float32(MOST_SAVED_HOURS / 2.0),
+        n_new=np.float32(n_new),
+        n_recurrent=np.float32(n_recent(journal.report_at, journal, 1.0 / 24.0) - n_new),
+    )
+
+
+def rank(
+    params: Params, view: State, action: int, prices: np.ndarray, journal: Journal, cases: Cases
+) -> np.ndarray:
+    """Today's order, or code plus coverage price, the oldest first."""
+    del view
+    if ACTION_NAMES[action] == "no_crews":
+        return np.full(cases.n, -np.inf)
+    score = SHAPE.code_then_age[cells_of(SHAPE, journal, cases)].astype(np.float64)
+    if action == PRICED:
+        price = engine.place_prices(params.backlog, prices)[cases.stratum]
+        score = 3.0 - cases.code + PRICE_GAIN * price
+    return oldest_first(score, cases)
+
+
+SIGHT = Sight(
+    see=see,
+    keep=keep_backlog,
+    show=observe,
+    rank=rank,
+    day_shares=(1.0 / 24.0,) * 24,
+    effort=lambda action: float(N_CREWS_OF[action]) / MEAN_CREWS,
+)
+
+
 DOMAIN = Domain(
     slug="ert",
     title="Emergency response team",
@@ -330,6 +381,7 @@ DOMAIN = Domain(
         "expert": make_expert,
         "dual_threshold": play_action("COVERAGE_PRICED", "crews_2"),
     },
+    sight=SIGHT,
     dynamics=backlog_dynamics(
         SHAPE,
         layout_of=lambda records: LAYOUT,

@@ -11,9 +11,9 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 
+from parity311.arrays import jax, side_by_side
 from parity311.city.process import Category, Delay, Flag, Places
 from parity311.city.profiles import (
     by_year,
@@ -37,11 +37,12 @@ from parity311.engines.stream.process import (
 from parity311.engines.stream.rules import Reading, StreamLayout, make_rule, stream_rules
 from parity311.engines.stream.worth import capacity_shares
 from parity311.estimation.stream import example_params, true_params
-from parity311.estimation.stream_book import HISTORY_DAYS, StreamOffice
+from parity311.estimation.stream_book import HISTORY_DAYS, CaseFacts, StreamOffice
 from parity311.estimation.stream_dynamics import COVERAGE_PRICED, stream_dynamics
+from parity311.estimation.stream_view import stream_sight
 from parity311.mdp.contract import Action, Domain, Policy, Protocol
 from parity311.mdp.harness import Harness
-from parity311.records.sql import literal
+from parity311.records.schema import BOROUGHS
 from parity311.records.store import open_records
 
 # fmt: off
@@ -88,13 +89,19 @@ NEIGHBOURHOODS = ("Emerson and Todt Hill", "Riverdale", "Shore Acres", "Fort Tot
 
 SHAPE = StreamShape(n_places=len(NEIGHBOURHOODS), n_histories=2)
 
+
+def district_of(facts: CaseFacts) -> np.ndarray:
+    """District of each case: Shore Acres is Staten Island's first board, NA-1 the others."""
+    in_bronx = facts.borough == BOROUGHS.index("Bronx")
+    in_queens = facts.borough == BOROUGHS.index("Queens")
+    return np.select([in_bronx, in_queens, facts.board % 100 == 1], [1, 3, 2], 0)
+
+
 OFFICE = StreamOffice(
     slug="snad",
     shape=SHAPE,
-    # Shore Acres lies in Staten Island's first community board, NA-1 in the others.
-    place_sql="CASE WHEN borough = 'Bronx' THEN 1 WHEN borough = 'Queens' THEN 3 "
-    "WHEN community_board % 100 = 1 THEN 2 ELSE 0 END",
-    history_sql=f"CASE WHEN gap_days <= {literal(HISTORY_DAYS)} THEN 1 ELSE 0 END",
+    place_of=district_of,
+    history_of=lambda facts: (facts.gap_days <= HISTORY_DAYS).astype(np.int64),
     # 87 complaints in 2024-01 to 2026-03 (the paper): the office is all of New York.
     days_per_complaint=9.3,
     actions=action_table(
@@ -136,7 +143,7 @@ def observe(params: StreamParams, state: StreamState) -> jax.Array:
     del params
     seen = describe_scene(SHAPE, state)
     parts = (seen.place, seen.level, seen.history, seen.season, seen.backlog, seen.crew_free)
-    return jnp.concatenate([jnp.stack(parts), seen.open_levels])
+    return side_by_side(*parts, beside=seen.open_levels)
 
 
 def example() -> StreamParams:
@@ -206,6 +213,7 @@ DOMAIN = Domain(
     price_step=0.03,
     explainer="exact",
     heuristics={**stream_rules(LAYOUT), "expert": make_expert},
+    sight=stream_sight(OFFICE, observe),
     dynamics=stream_dynamics(
         OFFICE,
         LAYOUT,

@@ -9,16 +9,15 @@ threshold is what holds it to the capacity of the inspectors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.tree_util import Partial
 
+from parity311.arrays import jax, jnp
+from parity311.errors import InputError
 from parity311.mdp.contract import Policy
 from parity311.mdp.equity import FEATURE_SCALE
+from parity311.mdp.harness import Harness
 
 PRICE_GAIN = 1.0
 """Log odds that one unit of coverage price is worth to the rules that follow prices."""
@@ -47,12 +46,85 @@ class CaseTable(NamedTuple):
         return counts / np.maximum(self.reported_share, 1e-9)
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Threshold:
+@runtime_checkable
+class NumberedRule(Protocol):
+    """A rule that is nothing but numbers, so that NumPy can follow it."""
+
+    def arrays(self, harness: Harness) -> dict[str, np.ndarray]:
+        """The rule as named arrays, as `agents.forward` scores them."""
+        ...
+
+
+def rule_arrays(policy: Any, harness: Harness) -> dict[str, np.ndarray]:
+    """A rule of thumb as named arrays: what `agents.forward.score_actions_numpy` decides by.
+
+    Parameters
+    ----------
+    policy
+        What one of the domain's `heuristics` made, or its plan.
+    harness
+        Says how many features the rule sees and how many actions it has.
+    """
+    if isinstance(policy, NumberedRule):
+        return policy.arrays(harness)
+    function = policy.func if isinstance(policy, jax.tree_util.Partial) else None
+    if function is _decide_constant:
+        is_taken = np.arange(harness.n_actions) == int(policy.args[0])
+        nothing = np.zeros((harness.n_features, harness.n_actions), np.float32)
+        return {"weight_0": nothing, "bias_0": is_taken.astype(np.float32)}
+    if function is _decide_at_random:
+        raise InputError(
+            "A rule that throws dice is not served: nobody could say why a case was chosen; give "
+            "a rule that decides by what it sees."
+        )
+    raise InputError(
+        "This policy is no rule of thumb that can be written as numbers; train an agent and save "
+        "it, or give one of the domain's heuristics."
+    )
+
+
+def ladder_arrays(
+    slopes: Any,
+    bars: Any,
+    n_actions: int,
+    *,
+    rungs: Sequence[int] = (),
+    strides: Any = None,
+    offset: Any = 0.0,
+    cell_scores: Any = 0.0,
+) -> dict[str, np.ndarray]:
+    """A score of what is seen and rising bars, the strongest action whose bar it exceeds taken.
+
+    Parameters
+    ----------
+    slopes
+        (n_features,) what each feature adds to the score.
+    bars
+        (at most n_actions - 1,) of the actions beyond the mildest; what is missing is never taken.
+    rungs
+        Actions from the mildest to the strongest; in their own order if empty.
+    strides, offset, cell_scores
+        (n_features,), () and (n_cells,): the cell of an observation, and what it adds to the score.
+    """
+    # In order, because a rule counts the bars its score exceeds, whichever they are.
+    rising = np.sort(np.asarray(bars, np.float32).reshape(-1))
+    never = np.full(n_actions - 1 - len(rising), np.inf, np.float32)
+    first = list(rungs)
+    rest = [action for action in range(n_actions) if action not in first]
+    return {
+        "slopes": np.asarray(slopes, np.float32),
+        "bars": np.concatenate([rising, never]),
+        "rungs": np.array(first + rest, np.int32),
+        "strides": np.zeros(len(slopes), np.float32) if strides is None else np.asarray(strides),
+        "offset": np.asarray(offset, np.float32),
+        "cell_scores": np.asarray(cell_scores, np.float32).reshape(-1),
+    }
+
+
+class Threshold(NamedTuple):
     """Take action 1 where the margin exceeds a threshold; at the threshold, with a chance."""
 
-    margin: Partial
+    margin: jax.tree_util.Partial
     """margin(observation) -> ()"""
     threshold: jax.Array
     tie_chance: jax.Array
@@ -64,10 +136,16 @@ class Threshold:
         chance = jnp.where(is_tie, self.tie_chance, (excess > 0).astype(jnp.float32))
         return (jax.random.uniform(key) < chance).astype(jnp.int32)
 
+    def arrays(self, harness: Harness) -> dict[str, np.ndarray]:
+        """The rule as named arrays; at the threshold it takes the likelier action."""
+        numbers = _margin_arrays(self.margin, harness.n_features)
+        found = ladder_arrays(bars=self.threshold, n_actions=harness.n_actions, **numbers)
+        return found | {"tie_chance": np.asarray(self.tie_chance, np.float32)}
+
 
 def always(action: int) -> Policy:
     """The same action every time."""
-    return Partial(_decide_constant, jnp.int32(action))
+    return jax.tree_util.Partial(_decide_constant, jnp.int32(action))
 
 
 def _decide_constant(action: jax.Array, key: jax.Array, observation: jax.Array) -> jax.Array:
@@ -77,7 +155,7 @@ def _decide_constant(action: jax.Array, key: jax.Array, observation: jax.Array) 
 
 def at_random(chances: np.ndarray) -> Policy:
     """An action drawn with these chances, whatever is observed."""
-    return Partial(_decide_at_random, jnp.cumsum(jnp.asarray(chances, jnp.float32)))
+    return jax.tree_util.Partial(_decide_at_random, jnp.cumsum(jnp.asarray(chances, jnp.float32)))
 
 
 def _decide_at_random(cumulative: jax.Array, key: jax.Array, observation: jax.Array) -> jax.Array:
@@ -98,32 +176,34 @@ def hold_to_share(margins: np.ndarray, share: float) -> tuple[float, float]:
     return threshold, float(np.clip((wanted - n_above) / max(is_tie.sum(), 1), 0.0, 1.0))
 
 
-def hold_margin(margin: Partial, observations: np.ndarray, share: float) -> Threshold:
+def hold_margin(margin: jax.tree_util.Partial, observations: np.ndarray, share: float) -> Threshold:
     """Rule that takes action 1 on this share of the observations (n, n_features)."""
     margins = np.asarray(jax.vmap(margin)(jnp.asarray(observations, jnp.float32)))
     threshold, tie_chance = hold_to_share(margins, share)
     return Threshold(margin, jnp.float32(threshold), jnp.float32(tie_chance))
 
 
-def feature_margin(column: int) -> Partial:
+def feature_margin(column: int) -> jax.tree_util.Partial:
     """Margin that is one feature: those that have it come first, the rest as they came."""
-    return Partial(_feature_margin, jnp.int32(column))
+    return jax.tree_util.Partial(_feature_margin, jnp.int32(column))
 
 
 def _feature_margin(column: jax.Array, observation: jax.Array) -> jax.Array:
     return observation[column]
 
 
-def linear_margin(weights: Sequence[float]) -> Partial:
+def linear_margin(weights: Sequence[float]) -> jax.tree_util.Partial:
     """Margin that adds up features with these weights (n_features,)."""
-    return Partial(_linear_margin, jnp.asarray(weights, jnp.float32))
+    return jax.tree_util.Partial(_linear_margin, jnp.asarray(weights, jnp.float32))
 
 
 def _linear_margin(weights: jax.Array, observation: jax.Array) -> jax.Array:
     return jnp.dot(weights, observation)
 
 
-def cell_margin(levels: tuple[int, ...], log_odds: np.ndarray, price_gain: float = 0.0) -> Partial:
+def cell_margin(
+    levels: tuple[int, ...], log_odds: np.ndarray, price_gain: float = 0.0
+) -> jax.tree_util.Partial:
     """Margin from a table of log odds over all values of the features.
 
     Parameters
@@ -136,7 +216,7 @@ def cell_margin(levels: tuple[int, ...], log_odds: np.ndarray, price_gain: float
         What one unit of coverage price adds to the log odds; 0 for a rule blind to equity.
     """
     strides = np.cumprod((1, *levels[:0:-1]))[::-1]
-    return Partial(
+    return jax.tree_util.Partial(
         _cell_margin,
         jnp.asarray(strides * (np.asarray(levels) - 1), jnp.float32),
         jnp.asarray(log_odds, jnp.float32),
@@ -162,13 +242,27 @@ def _cell_margin(
     return log_odds[cell] + gain * observation[-1]
 
 
+def _margin_arrays(margin: jax.tree_util.Partial, n_features: int) -> dict[str, Any]:
+    """Arguments of `ladder_arrays` that make a margin of one of the kinds above."""
+    numbers = [np.asarray(one) for one in jax.tree.leaves(margin.args)]
+    if margin.func is _feature_margin:
+        return {"slopes": np.arange(n_features) == numbers[0]}
+    if margin.func is _linear_margin:
+        return {"slopes": numbers[0]}
+    if margin.func is _cell_margin:
+        weights, log_odds, gain = numbers
+        slopes = np.append(np.zeros(len(weights), np.float32), gain)
+        return {"slopes": slopes, "strides": np.append(weights, 0.0), "cell_scores": log_odds}
+    raise InputError(
+        "A threshold on what an agent has learned is saved with the agent; give a rule of thumb."
+    )
+
+
 BAR_SHARES = (0.25, 0.4, 0.6, 0.8, 1.0)
 """Shares of the complaints above the bar among which a queue rule is chosen."""
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class QueueRule:
+class QueueRule(NamedTuple):
     """Inspect (0) above a bar that rises with the queue, batch (1) just below it, else defer (2).
 
     The score is linear in what the policy sees, the coverage price included.
@@ -187,6 +281,12 @@ class QueueRule:
         del key
         excess = jnp.dot(self.weights - self.queue_weights, observation) - self.bar
         return jnp.where(excess > 0, 0, jnp.where(excess > -self.band, 1, 2)).astype(jnp.int32)
+
+    def arrays(self, harness: Harness) -> dict[str, np.ndarray]:
+        """The rule as named arrays."""
+        bar, band = np.asarray(self.bar), np.asarray(self.band)
+        slopes = np.asarray(self.weights - self.queue_weights)
+        return ladder_arrays(slopes, [bar - band, bar], harness.n_actions, rungs=(2, 1, 0))
 
 
 def queue_rules(

@@ -5,8 +5,7 @@ Two plain reductions each, because one that carries the position along is slow o
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
+from parity311.arrays import jax, jnp
 
 
 def first_where(is_it: jax.Array) -> jax.Array:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 
+from parity311.arrays import jax, jnp
 from parity311.engines.backlog.process import BacklogParams, BacklogShape, need_by_stratum
 from parity311.estimation.backlog import BacklogLayout, estimate_backlog, true_backlog
 from parity311.mdp.contract import NOBODY, Dynamics
@@ -39,7 +39,7 @@ def backlog_dynamics(
     return Dynamics(
         current_stratum=lambda params, state: jnp.int32(NOBODY),
         need_per_step=need_per_step,
-        steps_per_day=lambda params: jnp.float32(shape.steps_per_day),
+        steps_per_day=lambda params: np.float32(shape.steps_per_day),
         estimate=estimate,
         n_waiting=lambda state: state.backlog.waiting.sum(),
         **own,

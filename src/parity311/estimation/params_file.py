@@ -8,10 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jax, jnp
 from parity311.errors import TrainingError
 from parity311.storage.disk import telling_disk_errors
 from parity311.storage.tensors import read_tensors, write_tensors

@@ -5,10 +5,9 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jax, jnp
 from parity311.engines.stream.process import (
     MAX_VISITS,
     N_DRAWABLE,

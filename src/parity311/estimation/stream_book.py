@@ -6,6 +6,7 @@ of that first report; nothing received, visited or closed on or after the last d
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import LiteralString
@@ -15,7 +16,7 @@ import numpy as np
 from parity311.engines.stream.process import N_LEVELS, ActionTable, StreamShape
 from parity311.records.absent import no_such_domain
 from parity311.records.cases import CUT_OFF, STRATUM, cases, check_enough, column, numbered, reports
-from parity311.records.schema import SEVERITIES
+from parity311.records.schema import BOROUGHS, SEVERITIES
 from parity311.records.sql import literal
 from parity311.records.store import Records
 
@@ -30,15 +31,31 @@ HISTORY_DAYS = 180
 
 
 @dataclass(frozen=True)
+class CaseFacts:
+    """What the kind of a case is told by, as of its first report, (n,) each."""
+
+    borough: np.ndarray
+    """position in the schema's `BOROUGHS`; -1 in another city"""
+    board: np.ndarray
+    """community board"""
+    category: np.ndarray
+    """code of the complaint"""
+    gap_days: np.ndarray
+    """days since the case before it at the same building; NaN where there was none"""
+    near_ratio: np.ndarray
+    """cases of its tract in the last half year, against the mean over the city's tracts"""
+
+
+@dataclass(frozen=True)
 class StreamOffice:
     """What a domain says about its stream, beyond what the records hold."""
 
     slug: str
     shape: StreamShape
-    place_sql: LiteralString
-    """SQL over the columns of a case: its place, 0 … n_places - 1"""
-    history_sql: LiteralString
-    """SQL over the columns of a case: its history, 0 … n_histories - 1, the top is recurrent"""
+    place_of: Callable[[CaseFacts], np.ndarray]
+    """place of each case, 0 … n_places - 1"""
+    history_of: Callable[[CaseFacts], np.ndarray]
+    """history of each case, 0 … n_histories - 1, the top is recurrent"""
     days_per_complaint: float
     """Days between two complaints of one office: which share of the city it is"""
     actions: ActionTable
@@ -83,6 +100,12 @@ class Book:
         return np.isfinite(self.looked_days)
 
 
+def recent_or_earlier(facts: CaseFacts, recent_days: float) -> np.ndarray:
+    """History of each case: none before, earlier ones, or one so many days ago at most."""
+    days = facts.gap_days
+    return np.select([np.isnan(days), days <= recent_days], [0, 2], 1)
+
+
 def season_of(day: date) -> int:
     """Season of a day: 0 winter (December to February) … 3 autumn."""
     return day.month % 12 // 3
@@ -104,13 +127,17 @@ def read_book(
     if office.slug not in records.domains:
         raise no_such_domain(records, office.slug)
     rows = records.sql(
-        _book_query(office, cut_off), domain=office.slug, date_from=date_from, date_to=date_to
+        _book_query(cut_off), domain=office.slug, date_from=date_from, date_to=date_to
     )
     check_enough(records, office.slug, rows.num_rows, (date_from, date_to), fewest)
-    shape = office.shape
-    place, history = column(rows, "place", np.int64), column(rows, "history", np.int64)
-    level = N_LEVELS - 1 - column(rows, "code", np.int64)
-    kind = (place * N_LEVELS + level) * shape.n_histories + history
+    facts = CaseFacts(
+        borough=column(rows, "borough", np.int64),
+        board=column(rows, "board", np.int64),
+        category=rows["category"].to_numpy(zero_copy_only=False),
+        gap_days=column(rows, "gap_days"),
+        near_ratio=column(rows, "near_ratio"),
+    )
+    kind = kinds_of(office, facts, column(rows, "code", np.int64))
     return Book(
         complaint_id=rows["complaint_id"].to_numpy(zero_copy_only=False),
         stratum=column(rows, "stratum", np.int64),
@@ -127,7 +154,13 @@ def read_book(
     )
 
 
-def _book_query(office: StreamOffice, cut_off: LiteralString) -> LiteralString:
+def kinds_of(office: StreamOffice, facts: CaseFacts, code: np.ndarray) -> np.ndarray:
+    """Kind of each case, (n,), from what is known of it and its severity code (0 = A)."""
+    place, history = office.place_of(facts), office.history_of(facts)
+    return (place * N_LEVELS + N_LEVELS - 1 - code) * office.shape.n_histories + history
+
+
+def _book_query(cut_off: LiteralString) -> LiteralString:
     day = "86400.0"
     return f"""
 WITH own AS ({reports()}
@@ -150,15 +183,15 @@ WITH own AS ({reports()}
   FROM cases k JOIN found v USING (complaint_id) JOIN own ON own.case_id = k.case_id
   WHERE own.received_at <= v.looked_at GROUP BY k.case_id
 ), described AS (
-  SELECT k.*, t.borough, t.community_board, COALESCE(b.units, 1) AS units,
+  SELECT k.*, {numbered("t.borough", BOROUGHS, -1)} AS borough,
+    COALESCE(t.community_board, 0) AS board, COALESCE(b.units, 1) AS units,
     k.n_near / greatest(k.n_city / (SELECT count(*) FROM tracts), 1e-9) AS near_ratio,
     {STRATUM} AS stratum
   FROM known k LEFT JOIN tracts t ON t.geoid = k.tract
     LEFT JOIN buildings b ON b.building_id = k.building_id
 )
 SELECT k.complaint_id, k.stratum, {numbered("k.severity", SEVERITIES)} AS code, k.units,
-  month(k.began) AS month, k.n_reports, ({office.place_sql}) AS place,
-  ({office.history_sql}) AS history,
+  month(k.began) AS month, k.n_reports, k.borough, k.board, k.category, k.gap_days, k.near_ratio,
   epoch(least(COALESCE(o.closed_at, $date_to::TIMESTAMP), $date_to::TIMESTAMP) - k.began)
     / {day} AS open_days,
   epoch(v.looked_at - COALESCE(h.last_heard, k.began)) / {day} AS looked_days,

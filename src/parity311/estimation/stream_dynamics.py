@@ -6,9 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-
+from parity311.arrays import jax, jnp
 from parity311.engines.stream import process as stream
 from parity311.engines.stream import step as stream_step
 from parity311.engines.stream.process import StreamParams, StreamShape, StreamState

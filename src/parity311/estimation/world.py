@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from parity311.errors import EstimationError, InputError
 from parity311.mdp.contract import Domain
+from parity311.records.resampled import resample
 from parity311.records.sql import literal
 from parity311.records.store import Records, open_records
 
@@ -110,6 +111,21 @@ class World:
         calibration = self.correction.calibrations[estimator or self.correction.used]
         return self.domain.estimate(self.records, calibration, self.date_to, **options)
 
+    def draws(self, n: int, seed: int = 0) -> list[Any]:
+        """Params of so many further estimates, each from records with tracts drawn anew."""
+        found = []
+        for number in range(n):
+            drawn = resample(self.records, self.domain.slug, seed + number)
+            world = make_world(
+                self.domain,
+                drawn,
+                date_from=self.date_from,
+                date_to=self.date_to,
+                estimators=(self.correction.used,),
+            )
+            found.append(world.estimated)
+        return found
+
     def truth(self, **options: Any) -> Any:
         """True params with a domain's own options."""
         return self.domain.truth(self.records.folder, self.test_from, **options)
@@ -175,6 +191,16 @@ def params_for(
     """
     if records is None:
         return domain.play.example()
+    return open_world(domain, records, until, estimator).estimated
+
+
+def open_world(
+    domain: Domain, records: Path, until: date | None = None, estimator: str = ESTIMATOR
+) -> World:
+    """A domain in a records folder, to learn from what came before a day; all of it if not given.
+
+    ``estimator`` says how complaints become incidents.
+    """
     opened = open_records(records)
     first, last = opened.window
     if until is not None and not first < until <= last:
@@ -182,7 +208,7 @@ def params_for(
             f"{records} has records from {first} to {last}; {until} was given as the day before "
             "which to learn, choose one between them."
         )
-    return make_world(domain, opened, date_to=until or last, estimators=(estimator,)).estimated
+    return make_world(domain, opened, date_to=until or last, estimators=(estimator,))
 
 
 def scenario_of(records: Records) -> Scenario:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parity311.explain.exact import Attribution
 from parity311.explain.games import Policy, score_rows
 from parity311.explain.phrases import (
     CIRCUMSTANCES,
@@ -21,6 +21,9 @@ from parity311.explain.phrases import (
     phrase_for,
     translation,
 )
+
+if TYPE_CHECKING:
+    from parity311.explain.exact import Attribution
 
 MAX_REASONS = 3
 SMALLEST_PART = 0.1

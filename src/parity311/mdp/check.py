@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jax, jnp
 from parity311.mdp.contract import EQUITY, N_REWARDS, N_STRATA, Domain, Policy, Transition
 from parity311.mdp.harness import Harness
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
 import numpy as np
 
+from parity311.arrays import jax
 from parity311.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ NOBODY = -1
 COVERAGE_FEATURE = "coverage_price"
 """Last entry of every observation; zero where the preference gives equity no weight."""
 
-Policy = Callable[[jax.Array, jax.Array], jax.Array]
+Policy = Callable[["jax.Array", "jax.Array"], "jax.Array"]
 """decide(key, observation (n_features,)) -> action (). Rules and agents alike; policies that are
 compared in one program are `jax.tree_util.Partial`, so that their numbers are data."""
 
@@ -121,21 +121,6 @@ class Transition(NamedTuple):
     tally: Tally
 
 
-class SeenComplaints(NamedTuple):
-    """Complaints on record as a policy would have seen them when they came in; NumPy arrays."""
-
-    complaint_id: Any
-    """(n,)"""
-    tract: Any
-    """(n,) geoid"""
-    severity: Any
-    """(n,) severity code"""
-    stratum: Any
-    """(n,) position in `STRATUM_NAMES`"""
-    features: Any
-    """(n, n_names) in the order of the domain's `observation_names`"""
-
-
 @dataclass(frozen=True)
 class Dynamics:
     """The pure functions of a decision process; absent while a domain only declares its process."""
@@ -151,7 +136,7 @@ class Dynamics:
     """(params, state) -> () int32: stratum of the complaint in hand, or `NOBODY`"""
     need_per_step: Callable[..., jax.Array]
     """(params) -> (6,) actionable incidents per step: the equity term's denominators"""
-    steps_per_day: Callable[..., jax.Array]
+    steps_per_day: Callable[..., jax.Array | np.float32]
     """(params) -> () how many steps make a day"""
     example: Callable[[], Any]
     """() -> small hand-made params: for tests, benchmarks and documentation"""
@@ -169,14 +154,49 @@ class Dynamics:
     """(params, state at an episode's end) -> state in which the next begins where the line goes on;
     None where a fresh start is the usual one. What holds in the long run is measured this way"""
     solve: Callable[..., Any] | None = None
-    """(params, harness, preference (4,)) -> the optimal policy, where it can be computed exactly"""
-    complaints: Callable[..., Any] | None = None
-    """(records, params, date_from, date_to) -> `SeenComplaints`: what is decided about, on record;
-    explanations of one complaint need it"""
+    """(params, harness, preference (4,), keep_values=False) -> the optimal policy, where it can be
+    computed exactly; with `keep_values` it knows what the other actions would be worth"""
     cases: Callable[..., Any] | None = None
     """(params) -> `engines.heuristics.CaseTable` where steps are independent of each other"""
     candidates: Callable[..., Any] | None = None
     """(params, harness) -> policies among which a search looks for the best known, elsewhere"""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """How cases on record become what the domain's policies see; NumPy alone, nothing compiled.
+
+    A view is the domain's state as far as a policy sees it. In a domain that decides about one
+    case at a time it has a leading axis, one entry a case; in one that decides about the whole
+    office it has none.
+    """
+
+    see: Callable[..., Any]
+    """(params, journal, cases, ahead (n,)) -> view of these `records.journal.Cases`, each with so
+    many cases ordered before it; or of the office with these cases in its line"""
+    show: Callable[..., Any]
+    """(params, view) -> features in the order of `observation_names`, (n, n_names) or (n_names,):
+    what `Dynamics.observe` shows of the same state"""
+    rank: Callable[..., Any] | None = None
+    """(params, view, action, prices (6,), journal, cases) -> (n,) in which order the office works
+    these cases under an action, the highest first, -inf: not at all; None where an action is about
+    one case"""
+    day_shares: tuple[float, ...] = ()
+    """Shares of a working day's visits that follow one decision each, where an action is about the
+    whole office: it decides so often a day"""
+    concerns: Callable[..., Any] | None = None
+    """(cases) -> (n,) bool: whether an open case is one the domain decides about; None: all are"""
+    lasts: Callable[..., Any] | None = None
+    """(params, journal, cases) -> (n,) chance that what was reported still lasts: by it a visit is
+    worth less than to a complaint just in; None: a view already tells"""
+    room: Callable[..., float] | None = None
+    """(params, journal) -> cases that may be ahead of one as in training; None: features tell"""
+    keep: Callable[..., Any] | None = None
+    """(params) -> the same without what only training needs; None: all of them are served with"""
+    effort: Callable[[int], float] | None = None
+    """(action) -> visits it makes, against the usual number; None: as many under every action"""
+    is_repeated: bool = False
+    """Whether a case is decided about hour by hour, so that no one moment stands for it"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,6 +254,8 @@ class Domain:
     heuristics: Mapping[str, Callable[..., Policy]] = field(default_factory=dict)
     """Name -> maker(params, harness) -> policy: rules of thumb, built from estimated params."""
     dynamics: Dynamics | None = None
+    sight: Sight | None = None
+    """How cases on record are seen; None: its policies cannot be served yet."""
 
     @property
     def is_playable(self) -> bool:

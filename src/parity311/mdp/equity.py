@@ -9,6 +9,8 @@ The other modes pay for a disparity of coverage (`FORMS`): `potential` for its c
 rolling window, `windowed` for its level there, `per_step` for its level in the single step, as
 published. Per step, doing nothing is equitable and every escalation is punished; it is kept to be
 shown. All are scaled to correct escalations.
+
+What a served policy needs, prices, need and features, is computed in NumPy where it gets NumPy.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 
+from parity311.arrays import jax, namespace_of
 from parity311.errors import unknown_name
 from parity311.mdp.contract import COVERAGE_FEATURE, N_KNOWN_STRATA, N_STRATA, NOBODY, STRATUM_NAMES
 
@@ -85,13 +87,13 @@ class EquityMode(NamedTuple):
     reward: Callable[[EquityParams, EquityState, jax.Array], jax.Array]
     """(params, state before the step, credit (6,)) -> ()"""
     features: Callable[[EquityParams, EquityState, jax.Array], jax.Array]
-    """(params, state, stratum of the complaint in hand or `NOBODY`) -> (n names,)"""
+    """(params, state, stratum (...) of the complaint in hand or `NOBODY`) -> (..., n names)"""
 
 
 def equity_params(
     need_per_step: jax.Array,
     *,
-    steps_per_day: float | jax.Array = 1.0,
+    steps_per_day: float | np.float32 | jax.Array = 1.0,
     step_size: float | jax.Array = 0.01,
     price_cap: float | jax.Array = PRICE_CAP,
     target_gap: float | jax.Array = 0.0,
@@ -105,8 +107,10 @@ def equity_params(
 
     Where there is a `news_weight`, need follows complaints, whose usual number (6,) must be given.
     """
-    usual = jnp.ones(N_STRATA) if usual_reports is None else usual_reports
-    number = lambda value: jnp.asarray(value, jnp.float32)  # noqa: E731
+    usual = np.ones(N_STRATA) if usual_reports is None else usual_reports
+    numbers = (step_size, price_cap, target_gap, is_visible, discount, news_weight, posting_steps)
+    xp = namespace_of(need_per_step, steps_per_day, usual, *numbers)
+    number = lambda value: xp.asarray(value, np.float32)  # noqa: E731
     return EquityParams(
         denominators=number(need_per_step),
         step_size=number(step_size),
@@ -123,15 +127,16 @@ def equity_params(
 
 def initial_equity(params: EquityParams, prices: jax.Array | None = None) -> EquityState:
     """Start with these prices (zero if not given) and a window in which nobody was served."""
-    start = jnp.zeros(N_STRATA, jnp.float32) if prices is None else prices
-    start = jnp.asarray(start, jnp.float32)
+    xp = namespace_of(params.denominators, params.window_steps, prices)
+    start = xp.zeros(N_STRATA, np.float32) if prices is None else prices
+    start = xp.asarray(start, np.float32)
     return EquityState(
         prices=start,
         posted=start,
-        correct=jnp.zeros(N_STRATA, jnp.float32),
+        correct=xp.zeros(N_STRATA, np.float32),
         unserved=params.denominators * params.window_steps,
-        complaints=jnp.zeros(N_STRATA, jnp.float32),
-        n_steps=jnp.int32(0),
+        complaints=xp.zeros(N_STRATA, np.float32),
+        n_steps=xp.int32(0),
     )
 
 
@@ -147,14 +152,15 @@ def need_now(params: EquityParams, state: EquityState) -> jax.Array:
     A stratum from which more is heard than in the years of the estimate, reporting as it did, has
     more incidents. The mean of a Gamma law that starts with 1 / `news_weight` steps as usual.
     """
-    usual = jnp.maximum(params.usual_reports, 1e-9)
+    usual = namespace_of(params.usual_reports).maximum(params.usual_reports, 1e-9)
     heard = 1.0 + params.news_weight * state.complaints / usual
     return params.denominators * heard / (1.0 + params.news_weight * state.n_steps)
 
 
 def rolling_coverage(state: EquityState) -> jax.Array:
     """Correct escalations over estimated actionable incidents in the window, (6,)."""
-    return state.correct / jnp.maximum(state.correct + state.unserved, 1e-9)
+    seen = state.correct + state.unserved
+    return state.correct / namespace_of(seen).maximum(seen, 1e-9)
 
 
 def coverage_gap(coverage: jax.Array) -> jax.Array:
@@ -165,14 +171,14 @@ def coverage_gap(coverage: jax.Array) -> jax.Array:
 
 def relative_need_weights(denominators: jax.Array) -> jax.Array:
     """N̄ / N̂ by stratum, (6,): zero where a stratum has no need and for the unknown one."""
-    known = denominators[:N_KNOWN_STRATA]
-    weights = jnp.where(known > 0, known.mean() / jnp.maximum(known, 1e-12), 0.0)
-    return jnp.append(weights, jnp.float32(0.0))
+    xp, known = namespace_of(denominators), denominators[:N_KNOWN_STRATA]
+    weights = xp.where(known > 0, known.mean() / xp.maximum(known, 1e-12), np.float32(0.0))
+    return xp.append(weights, np.float32(0.0))
 
 
 def count_step(params: EquityParams, state: EquityState, correct: jax.Array) -> EquityState:
     """Forget a little, then add this step's correct escalations and its share of the need."""
-    keep = jnp.exp(-1.0 / params.window_steps)
+    keep = namespace_of(params.window_steps).exp(-1.0 / params.window_steps)
     return state._replace(
         correct=state.correct * keep + correct,
         unserved=state.unserved * keep + need_now(params, state) - correct,
@@ -180,39 +186,42 @@ def count_step(params: EquityParams, state: EquityState, correct: jax.Array) -> 
 
 
 def _update_dual(params: EquityParams, state: EquityState, correct: jax.Array) -> EquityState:
+    xp = namespace_of(params.denominators, state.prices, correct)
     weights = relative_need_weights(need_now(params, state))
     weighted = (correct * weights)[:N_KNOWN_STRATA]
     coverage = rolling_coverage(state)[:N_KNOWN_STRATA]
-    is_beyond = jnp.abs(coverage - coverage.mean()) >= params.target_gap / 2.0
+    is_beyond = xp.abs(coverage - coverage.mean()) >= params.target_gap / 2.0
     moved = state.prices[:N_KNOWN_STRATA] + params.step_size * is_beyond * (
         weighted.mean() - weighted
     )
-    centred = jnp.clip(moved - moved.mean(), -params.price_cap, params.price_cap)
-    prices = jnp.append(centred, jnp.float32(0.0))
+    centred = xp.clip(moved - moved.mean(), -params.price_cap, params.price_cap)
+    prices = xp.append(centred, np.float32(0.0))
     is_due = state.n_steps % params.posting_steps < 1.0
-    posted = jnp.where(is_due, prices, state.posted)
+    posted = xp.where(is_due, prices, state.posted)
     return count_step(params, state, correct)._replace(prices=prices, posted=posted)
 
 
 def _reward_dual(params: EquityParams, state: EquityState, credit: jax.Array) -> jax.Array:
-    return jnp.dot(state.posted * relative_need_weights(need_now(params, state)), credit)
+    weighted = state.posted * relative_need_weights(need_now(params, state))
+    return namespace_of(weighted, credit).dot(weighted, credit)
 
 
 def _features_dual(params: EquityParams, state: EquityState, stratum: jax.Array) -> jax.Array:
     known = state.posted[:N_KNOWN_STRATA]
-    price = jnp.where(stratum == NOBODY, known.max() - known.min(), state.posted[stratum])
-    return (FEATURE_SCALE * price * params.is_visible)[None]
+    xp = namespace_of(state.posted, stratum)
+    price = xp.where(stratum == NOBODY, known.max() - known.min(), state.posted[stratum])
+    return (FEATURE_SCALE * price * params.is_visible)[..., None]
 
 
 DUAL = EquityMode((COVERAGE_FEATURE,), _update_dual, _reward_dual, _features_dual)
 
 
-Form = Callable[[jax.Array, jax.Array], jax.Array]
+Form = Callable[["jax.Array", "jax.Array"], "jax.Array"]
 """A measure of disparity: correct escalations and need of each stratum (..., 6) -> (...)."""
 
 
 def _ratio(correct: jax.Array, need: jax.Array) -> jax.Array:
-    return correct / jnp.maximum(need, 1e-9)
+    return correct / namespace_of(need).maximum(need, 1e-9)
 
 
 def two_strata_gap(correct: jax.Array, need: jax.Array) -> jax.Array:
@@ -223,7 +232,7 @@ def two_strata_gap(correct: jax.Array, need: jax.Array) -> jax.Array:
     """
     low = _ratio(correct[..., 0:2].sum(axis=-1), need[..., 0:2].sum(axis=-1))
     high = _ratio(correct[..., 3:5].sum(axis=-1), need[..., 3:5].sum(axis=-1))
-    return jnp.abs(high - low)
+    return abs(high - low)
 
 
 def largest_gap(correct: jax.Array, need: jax.Array) -> jax.Array:
@@ -261,21 +270,23 @@ def _horizon(params: EquityParams) -> jax.Array:
 def _deficit(params: EquityParams, state: EquityState, stratum: jax.Array) -> jax.Array:
     coverage = rolling_coverage(state)
     known = coverage[:N_KNOWN_STRATA]
-    behind = jnp.where(stratum == NOBODY, known.max() - known.min(), known.mean()
-                       - coverage[stratum])  # fmt: skip
+    ahead = known.mean() - coverage[stratum]
+    behind = namespace_of(ahead, stratum).where(stratum == NOBODY, known.max() - known.min(), ahead)
     is_known = stratum < N_KNOWN_STRATA
     return DEFICIT_SCALE * behind * is_known * params.is_visible
 
 
 def _features_deficit(params: EquityParams, state: EquityState, stratum: jax.Array) -> jax.Array:
-    return _deficit(params, state, stratum)[None]
+    return _deficit(params, state, stratum)[..., None]
 
 
 def _features_rates(params: EquityParams, state: EquityState, stratum: jax.Array) -> jax.Array:
     """Every stratum's rate and the gap too: without them the reward is a hidden offset."""
     rates = rolling_coverage(state)
-    seen = jnp.append(rates[:N_KNOWN_STRATA], coverage_gap(rates)) * params.is_visible
-    return jnp.append(seen, _deficit(params, state, stratum))
+    xp, deficit = namespace_of(rates), _deficit(params, state, stratum)[..., None]
+    seen = xp.append(rates[:N_KNOWN_STRATA], coverage_gap(rates)) * params.is_visible
+    wide = xp.broadcast_to(seen, (*deficit.shape[:-1], len(seen)))
+    return xp.concatenate([wide, deficit], axis=-1)
 
 
 def _in_window(form: Form, state: EquityState) -> jax.Array:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jax, jnp, namespace_of
 from parity311.mdp.contract import EQUITY, N_REWARDS, Domain, Tally, Transition
 from parity311.mdp.equity import (
     EquityMode,
@@ -148,10 +147,30 @@ class Harness:
     def observe(self, params: Any, equity: EquityParams, running: Running) -> jax.Array:
         """What the policy sees, (n_features,)."""
         play = self.domain.play
-        features = play.observe(params, running.state)[np.array(self.columns)]
+        features = play.observe(params, running.state)
         stratum = play.current_stratum(params, running.state)
-        coverage = self._mode.features(equity, running.equity, stratum)
-        return jnp.concatenate([features, coverage])
+        return self.select(features, equity, running.equity, stratum)
+
+    def select(
+        self, features: jax.Array, equity: EquityParams, state: EquityState, stratum: jax.Array
+    ) -> jax.Array:
+        """What the policy sees (..., n_features) of all the domain's features (..., n_names).
+
+        NumPy or JAX; `stratum` (...) is that of the complaint in hand, or `NOBODY`.
+        """
+        chosen = features[..., np.array(self.columns)]
+        coverage = self._mode.features(equity, state, stratum)
+        return namespace_of(chosen, coverage).concatenate([chosen, coverage], axis=-1)
+
+    def learn(
+        self, equity: EquityParams, state: EquityState, complaints: jax.Array, correct: jax.Array
+    ) -> EquityState:
+        """Prices and counters after one more step, in which so much was heard and done.
+
+        NumPy or JAX: `complaints` that came in and `correct` escalations as the agency counts
+        them, (6,) each.
+        """
+        return self._mode.update(equity, hear_complaints(state, complaints), correct)
 
     def advance(
         self,
@@ -172,8 +191,7 @@ class Harness:
             key, params, running.state, action, prices))  # fmt: skip
         paid = self._mode.reward(equity, running.equity, moved.credit)
         reward = jnp.where(jnp.arange(N_REWARDS) == EQUITY, paid, moved.reward)
-        heard = hear_complaints(running.equity, moved.tally.complaints)
-        counted = self._mode.update(equity, heard, moved.tally.counted)
+        counted = self.learn(equity, running.equity, moved.tally.complaints, moved.tally.counted)
         n_steps = running.n_steps + 1
         arrived = Running(moved.state, counted, n_steps)
         truncated = (n_steps >= self.horizon) & ~moved.terminated

@@ -1,7 +1,7 @@
 """What a run keeps of its policies, so that they can be audited and explained from its folder.
 
-Explained are complaints on record as each policy would have seen them; where a domain cannot say
-what that was, the steps of test episodes instead.
+Explained are complaints on record as each policy would have seen them; where a domain decides about
+the whole office, or hour by hour, the steps of test episodes instead.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from parity311.mdp.contract import (
     EQUITY,
     N_KNOWN_STRATA,
     N_STRATA,
-    SeenComplaints,
 )
 from parity311.mdp.equity import FEATURE_SCALE
 from parity311.mdp.harness import Harness
 from parity311.records.schema import SEVERITIES
 from parity311.records.store import Records
+from parity311.serving.period import SeenComplaints, decides_by_case, see_period
 from parity311.training.loop import Trained
 
 MAX_KEPT_ROWS = 6000
@@ -36,7 +36,7 @@ MAX_KEPT_ROWS = 6000
 N_BACKGROUND = 100
 """Complaints that explanations compare with (shap's own limit for a background)."""
 N_WATCHED = 16
-"""Test episodes whose steps are kept where complaints on record cannot be read."""
+"""Test episodes whose steps are kept where a domain decides otherwise than case by case."""
 AUDITED_RULES = ("balanced", "dual_threshold")
 """Rules that are audited beside the learned policies: today's, and the one with prices."""
 
@@ -88,8 +88,10 @@ def keep_policies(
 ) -> list[ExplainInputs]:
     """One policy a preference (the first seed's), with the complaints that explain it."""
     harness = trained.harness
-    read = harness.domain.play.complaints
-    seen = None if read is None else read(records, estimated, date_from, date_to)
+    seen = None
+    if decides_by_case(harness.domain):
+        period = see_period(harness.domain, records, estimated, date_from, date_to)
+        seen = period.complaints
     kept = []
     for index in range(trained.n_agents):
         network = network_of(trained.weights(index))

@@ -32,6 +32,7 @@ from parity311.mdp.contract import Domain
 from parity311.pipelines.audit_records import add_records
 from parity311.pipelines.feature_price import feature_sets, price_features
 from parity311.pipelines.keep_policies import keep_episodes, keep_policies
+from parity311.pipelines.packages import route_last_day
 from parity311.pipelines.progress import Report as Progress
 from parity311.records.describe import count_located
 from parity311.records.store import Records, open_records
@@ -91,6 +92,8 @@ class DomainResult:
     explained: list[ExplainInputs]
     variants: list[dict[str, Any]]
     curve: list[dict[str, Any]]
+    trained: Trained
+    world: World
 
 
 def run_pipeline(
@@ -116,12 +119,15 @@ def run_pipeline(
         )
         store_policies(run, [one for result in results for one in result.explained])
         store_variants(run, [row for result in results for row in result.variants])
+        with run.stage("recommendations"):
+            served = route_last_day(run, [(one.trained, one.world) for one in results])
         write_report(run, comparisons, [result.curve for result in results])
     return {
         "run": run.id,
         "report": str(run.final_path / "report.html"),
         "config": asdict(config),
         "comparisons": comparisons,
+        "recommendations": served,
     }
 
 
@@ -221,7 +227,9 @@ def take_domain(
         "assumptions": correction.calibration.assumptions,
     }
     priced = [{"domain": domain.slug, "setting": setting, **row} for row in variants]
-    return DomainResult(comparison, inputs, episodes, explained, priced, _curve_rows(trained))
+    return DomainResult(
+        comparison, inputs, episodes, explained, priced, _curve_rows(trained), trained, world
+    )
 
 
 def _compare(

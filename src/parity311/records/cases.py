@@ -82,7 +82,23 @@ def service_level(column: LiteralString) -> LiteralString:
 
 def column(rows: pa.Table, name: str, kind: type = np.float64) -> np.ndarray:
     """One column as an array; nulls become NaN."""
-    return rows[name].to_numpy(zero_copy_only=False).astype(kind)
+    return to_array(rows[name].combine_chunks()).astype(kind)
+
+
+def to_array(values: pa.Array) -> np.ndarray:
+    """What pyarrow's `to_numpy` gives, which imports pandas (a quarter of a second) to give it."""
+    import pyarrow as pa
+
+    if pa.types.is_string(values.type):
+        return np.array(values.to_pylist(), object)
+    if pa.types.is_boolean(values.type) and not values.null_count:
+        return to_array(values.cast(pa.uint8())).astype(bool)
+    is_number = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
+    if not is_number or not len(values):
+        return values.to_numpy(zero_copy_only=False)
+    kind = np.dtype(values.type.to_pandas_dtype())
+    found = np.frombuffer(values.buffers()[1], kind)[values.offset :][: len(values)]
+    return np.where(to_array(values.is_null()), np.nan, found) if values.null_count else found
 
 
 def check_enough(

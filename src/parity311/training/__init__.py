@@ -37,6 +37,7 @@ def train(
     checkpoints: Checkpoints | None = None,
     stop_after_s: float = float("inf"),
     n_snapshots: int = 0,
+    keep_values: bool = False,
 ) -> Trained:
     """Train agents of this name in a domain's (estimated) process, with the domain's settings.
 
@@ -57,6 +58,8 @@ def train(
         Episodes an agent plays side by side.
     n_snapshots
         Policies to keep on the way.
+    keep_values
+        Whether a planner keeps what every action is worth, for a margin in service.
 
     Examples
     --------
@@ -71,7 +74,7 @@ def train(
 
     harness = Harness(domain, observation_set=observation_set, action_set=action_set)
     if get_entry(agent).is_planner:
-        return plan(harness, params, preferences, seeds)
+        return plan(harness, params, preferences, seeds, keep_values=keep_values)
     learn = train_agents
     if get_entry(agent).covers_preferences:
         # One agent covers all preferences; what is asked for is read off it.

@@ -21,7 +21,7 @@ from jax.tree_util import Partial
 from parity311.agents import list_agents
 from parity311.agents.base import Agent, Rollout
 from parity311.agents.networks import split_each
-from parity311.agents.plan import make_plan, policy_arrays
+from parity311.agents.plan import make_plan
 from parity311.engines.stream.optimum import TablePolicy
 from parity311.errors import TrainingError
 from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, N_REWARDS, N_STRATA, Policy
@@ -36,8 +36,14 @@ def plan(
     params: Any,
     preferences: Sequence[Sequence[float]] | np.ndarray,
     seeds: Sequence[int],
+    *,
+    keep_values: bool = False,
 ) -> Trained:
-    """Solve the (estimated) process once for every preference; seeds change nothing."""
+    """Solve the (estimated) process once for every preference; seeds change nothing.
+
+    `keep_values` keeps what every action is worth in every cell, so that a served plan can say by
+    how much it prefers one: two bytes an action and cell, for every agent.
+    """
     weights = check_preferences(preferences)
     solve = harness.domain.play.solve
     if solve is None:
@@ -52,10 +58,9 @@ def plan(
         )
     found = []
     for row in weights:
-        policy = solve(params, harness, row)
+        policy = solve(params, harness, row, **({"keep_values": True} if keep_values else {}))
         assert isinstance(policy, TablePolicy)
-        arrays = jax.tree.map(np.asarray, policy_arrays(policy, harness.n_actions))
-        found += [arrays] * len(seeds)
+        found += [policy.arrays(harness)] * len(seeds)
     n_agents = len(found)
     return Trained(
         agent=make_plan(),

@@ -1,133 +1,246 @@
-"""A trained policy on disk: the weights as safetensors, everything else as JSON beside them.
-
-What serves a policy needs neither JAX nor the training code: `LoadedPolicy` decides in NumPy.
-"""
+"""Policies as packages: trained, planned or a rule of thumb, with all that serves them."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from parity311.agents.forward import score_actions_numpy
-from parity311.errors import InputError, RunError, unknown_name
-from parity311.storage.aside import write_text_aside
-from parity311.storage.disk import telling_disk_errors
-from parity311.storage.hashes import hash_file, is_seal_broken, seal
-from parity311.storage.tensors import read_tensors, write_tensors
+from parity311.agents.package import MANIFEST, WEIGHTS, Arrays, Package, flatten, write_package
+from parity311.engines.heuristics import rule_arrays
+from parity311.errors import unknown_name
+from parity311.mdp.contract import N_STRATA, REWARD_NAMES
+from parity311.mdp.harness import Harness
+from parity311.records.schema import FORMAT_VERSION as SCHEMA_VERSION
 from parity311.version import __version__
 
 if TYPE_CHECKING:
+    from parity311.estimation.world import World
     from parity311.training.loop import Trained
 
-FORMAT_VERSION = 1
-WEIGHTS = "policy.safetensors"
-MANIFEST = "policy.json"
+PLAN = "plan"
+"""Name of the computed optimum among the rules that are saved."""
+PACKAGE_FILES = (WEIGHTS, MANIFEST)
+"""What a package writes into its folder."""
+TODAYS_RULE = "balanced"
+"""Name of today's rule among a domain's heuristics."""
+N_WATCHED = 16
+"""Episodes of the estimated process from which it is known what training sees."""
 
 
 @dataclass(frozen=True)
-class LoadedPolicy:
-    """A policy read from disk.
+class Origin:
+    """Where a policy's process comes from."""
+
+    records: str = ""
+    """fingerprint of the records it was estimated from; empty for a domain's example"""
+    learned_from: str = ""
+    """first day"""
+    learned_to: str = ""
+    """day before which; coverage prices are of this day"""
+    estimator: str = ""
+    scenario: str = ""
+    run: str = ""
+    """id of the run or training that made it"""
+
+
+def origin_of(world: World, run: str = "") -> Origin:
+    """The origin of what is learned in a world."""
+    return Origin(
+        records=world.records.fingerprint,
+        learned_from=world.date_from.isoformat(),
+        learned_to=world.date_to.isoformat(),
+        estimator=world.correction.used,
+        scenario=world.scenario.words,
+        run=run,
+    )
+
+
+def save_policy(
+    folder: str | Path,
+    trained: Trained,
+    index: int = 0,
+    *,
+    params: Any = None,
+    origin: Origin | None = None,
+) -> Path:
+    """Write one agent of a training as a package.
+
+    With the params it was trained in, the package can be served; without, only decided with.
 
     Examples
     --------
-    >>> policy.manifest["domain"], policy.manifest["agent"]
-    ('boiler', 'dqn')
-    >>> import numpy
-    >>> policy.decide(numpy.zeros((3, harness.n_features))).shape
-    (3,)
+    >>> folder = parity311.save_policy("policies/first", trained, params=params)
     """
-
-    weights: dict[str, np.ndarray]
-    manifest: dict[str, Any]
-
-    def values(self, observations: np.ndarray) -> np.ndarray:
-        """How much every action is preferred, for observations (..., n_features)."""
-        n_features = len(self.manifest["observation_names"])
-        if observations.shape[-1] != n_features:
-            raise InputError(
-                f"An observation has {observations.shape[-1]} features; this policy sees "
-                f"{n_features}: {', '.join(self.manifest['observation_names'])}."
-            )
-        return score_actions_numpy(self.weights, observations)
-
-    def decide(self, observations: np.ndarray) -> np.ndarray:
-        """Preferred action for observations (..., n_features)."""
-        return self.values(observations).argmax(axis=-1)
+    harness = trained.harness
+    alike = (trained.preferences == trained.preferences[index]).all(axis=1)
+    others = [i for i in np.flatnonzero(alike) if i != index]
+    package = Package(
+        weights=flatten(trained.weights(index)),
+        manifest={
+            **describe(harness, trained.agent.name, trained.preferences[index], origin),
+            "prices": [float(x) for x in trained.prices[index]],
+            "seed": int(trained.seeds[index]),
+        },
+        voters=tuple(flatten(trained.weights(int(i))) for i in others),
+    )
+    policy = trained.policy(index)
+    return write_package(Path(folder), _serve_with(package, harness, params, policy))
 
 
-def flatten_weights(weights: Any, prefix: str = "") -> dict[str, np.ndarray]:
-    """A policy's nested arrays by name, parts joined by a slash."""
-    if not isinstance(weights, Mapping):
-        return {prefix: np.asarray(weights, order="C")}
-    found: dict[str, np.ndarray] = {}
-    for name, part in weights.items():
-        found |= flatten_weights(part, f"{prefix}/{name}" if prefix else name)
-    return found
+def save_rule(
+    folder: str | Path,
+    harness: Harness,
+    rule: str,
+    params: Any,
+    *,
+    preference: Sequence[float] | None = None,
+    prices: np.ndarray | None = None,
+    draws: Sequence[Any] = (),
+    origin: Origin | None = None,
+) -> Path:
+    """Write a rule of thumb of a domain, or its plan, as a package.
 
-
-def save_policy(folder: str | Path, trained: Trained, index: int = 0) -> Path:
-    """Write one agent of a training; the manifest is written last, and only a whole one counts.
+    `prices` (6,) are the coverage prices it works under, zero if not given. `draws` are further
+    params of the same process: the rule is made from each of them too, and the share that agrees
+    is told with every recommendation.
 
     Examples
     --------
-    >>> folder = parity311.save_policy("policies/first", trained)
+    >>> folder = parity311.save_rule("policies/today", harness, "balanced", params)
     """
-    folder = Path(folder)
-    harness, domain = trained.harness, trained.harness.domain
-    manifest = {
-        "format_version": FORMAT_VERSION,
+    weights = np.asarray(preference if preference is not None else harness.domain.preference)
+    make = rule_maker(harness, rule, weights)
+    # A plan that is served says by how much it prefers an action; its voters need not.
+    policy = make(params, harness, keep_values=True) if rule == PLAN else make(params, harness)
+    package = Package(
+        weights=rule_arrays(policy, harness),
+        manifest={
+            **describe(harness, rule, weights, origin),
+            "prices": (np.zeros(N_STRATA) if prices is None else prices).tolist(),
+            "seed": 0,
+        },
+        voters=tuple(rule_arrays(make(one, harness), harness) for one in draws),
+    )
+    return write_package(Path(folder), _serve_with(package, harness, params, policy))
+
+
+def rule_maker(harness: Harness, rule: str, preference: np.ndarray) -> Callable[..., Any]:
+    """(params, harness) -> policy of a rule of the domain, or of its computed optimum."""
+    domain = harness.domain
+    solve = domain.play.solve
+    if rule == PLAN and solve is not None:
+        return partial(solve, preference=preference)
+    if rule not in domain.heuristics:
+        raise unknown_name(f"rule of {domain.slug}", rule, domain.heuristics)
+    return domain.heuristics[rule]
+
+
+def describe(
+    harness: Harness, policy: str, preference: np.ndarray, origin: Origin | None
+) -> dict[str, Any]:
+    """What a manifest says of a policy, but for its numbers."""
+    domain = harness.domain
+    return {
         "software_version": __version__,
-        "agent": trained.agent.name,
+        "schema_version": SCHEMA_VERSION,
+        "agent": policy,
         "domain": domain.slug,
         "domain_version": domain.version,
         "observation_set": harness.observation_set or domain.default_observation_set,
         "observation_names": list(harness.observation_names),
         "action_set": harness.action_set,
         "action_names": [action.name for action in domain.actions_of(harness.action_set)],
+        "escalating": [action.escalates for action in domain.actions_of(harness.action_set)],
         "equity_mode": harness.equity_mode,
-        "preference": [float(x) for x in trained.preferences[index]],
-        "prices": [float(x) for x in trained.prices[index]],
-        "seed": int(trained.seeds[index]),
+        "preference": [float(x) for x in preference],
+        "reward": state_reward(preference),
+        "saved_on": date.today().isoformat(),
+        "origin": asdict(origin or Origin()),
     }
-    with telling_disk_errors(folder):
-        path = write_tensors(folder / WEIGHTS, flatten_weights(trained.weights(index)))
-        sealed = seal({**manifest, "weights_sha256": hash_file(path)})
-        write_text_aside(folder / MANIFEST, json.dumps(sealed, indent=1) + "\n")
-    return folder
 
 
-def load_policy(folder: str | Path) -> LoadedPolicy:
-    """Read a policy and check that it is whole and of this format.
+def state_reward(preference: np.ndarray) -> str:
+    """The reward a policy was made for, as a public statement."""
+    words = {
+        "speed": "severity-weighted days that people wait less",
+        "cost": "inspector hours spent",
+        "equity": "correct escalations in areas that are behind in coverage",
+        "retention": "days that dwellings are kept habitable",
+    }
+    shares = dict(zip(REWARD_NAMES, np.asarray(preference, np.float64), strict=True))
+    parts = [
+        f"{'minus ' if name == 'cost' else ''}{share:.0%} {words[name]}"
+        for name, share in shares.items()
+        if share > 0
+    ]
+    return "; ".join(parts)
 
-    Examples
-    --------
-    >>> policy = parity311.load_policy("policies/first")
+
+def _serve_with(package: Package, harness: Harness, params: Any, policy: Any) -> Package:
+    """The package with what serving needs beside the policy.
+
+    Unchanged without params, and where the domain does not say how it sees cases on record.
     """
-    folder = Path(folder)
-    try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-        version = manifest["format_version"]
-        weights, _ = read_tensors(folder / WEIGHTS)
-        is_changed = is_seal_broken(manifest) or _is_other(folder / WEIGHTS, manifest)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise RunError(
-            f"There is no whole policy in {folder} ({error}); train and save it again."
-        ) from error
-    if version != FORMAT_VERSION:
-        raise unknown_name("format of a saved policy", str(version), [str(FORMAT_VERSION)])
-    if is_changed:
-        raise RunError(
-            f"The policy in {folder} was changed since it was saved; train and save it again."
-        )
-    return LoadedPolicy(weights, manifest)
+    sight = harness.domain.sight
+    if params is None or sight is None:
+        return package
+    equity = harness.equity_params(params)
+    steps_per_day = float(harness.domain.play.steps_per_day(params))
+    manifest = package.manifest | {
+        "denominators": [float(x) for x in equity.denominators],
+        "price_step": float(equity.step_size),
+        "price_cap": float(equity.price_cap),
+        "steps_per_day": steps_per_day,
+    }
+    today = harness.domain.heuristics[TODAYS_RULE](params, harness)
+    prices = jnp.asarray(package.manifest["prices"], jnp.float32)
+    met, heard = _watch(harness, params, equity, policy, prices, jax.random.key(0))
+    met = np.asarray(met)
+    manifest["complaints_per_day"] = float(heard) * steps_per_day
+    seen: Arrays = {
+        "low": met.min(axis=0),
+        "high": met.max(axis=0),
+        "typical": np.median(met, axis=0),
+    }
+    return Package(
+        package.weights, manifest, rule_arrays(today, harness),
+        sight.keep(params) if sight.keep else params, seen,
+        package.voters,
+    )  # fmt: skip
 
 
-def _is_other(weights: Path, manifest: dict[str, Any]) -> bool:
-    """Whether these are not the weights the manifest was written with; older ones name none."""
-    named = manifest.get("weights_sha256")
-    return named is not None and named != hash_file(weights)
+@partial(jax.jit, static_argnames=("harness",))
+def _watch(
+    harness: Harness, params: Any, equity: Any, policy: Any, prices: jax.Array, key: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """What is observed in episodes of the process, half of the actions taken at random.
+
+    (n, n_features), and the complaints that come in a step.
+    """
+    key_reset, key_play = jax.random.split(key)
+
+    def one_episode(key_start: jax.Array, key_steps: jax.Array) -> Any:
+        start = harness.reset(key_start, params, equity, prices)
+
+        def body(carry: Any, key_step: jax.Array) -> tuple[Any, Any]:
+            running, observation = carry
+            key_act, key_any, key_which, key_move = jax.random.split(key_step, 4)
+            wild = jax.random.randint(key_any, (), 0, harness.n_actions)
+            action = jnp.where(jax.random.bernoulli(key_which), wild, policy(key_act, observation))
+            moved = harness.step(key_move, params, equity, running, action)
+            heard = moved.tally.complaints.sum()
+            return (moved.running, moved.observation), (observation, heard)
+
+        return jax.lax.scan(body, start, jax.random.split(key_steps, harness.horizon))[1]
+
+    starts, plays = jax.random.split(key_reset, N_WATCHED), jax.random.split(key_play, N_WATCHED)
+    observed, heard = jax.vmap(one_episode)(starts, plays)
+    return observed.reshape(-1, harness.n_features), heard.mean()

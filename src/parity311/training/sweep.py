@@ -15,6 +15,7 @@ import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from parity311.agents.package import read_package
 from parity311.errors import InputError, TrainingError
 from parity311.estimation.params_file import read_params
 from parity311.mdp.harness import Harness
@@ -30,7 +32,6 @@ from parity311.storage.locks import one_writer
 from parity311.training import agent_for
 from parity311.training.checkpoint import digest_arrays
 from parity311.training.loop import Trained
-from parity311.training.saving import load_policy
 from parity311.training.train_run import SUMMARY
 
 
@@ -71,7 +72,7 @@ def read_sweep(folder: Path, harness: Harness, params: Any) -> tuple[np.ndarray,
             f"{folder} has {len(rows)} agents for {len(menu)} preferences and {len(seeds)} seeds; "
             "finish it with `parity311 sweep --resume`."
         )
-    policies = [_nest(load_policy(path).weights) for _, _, path in rows]
+    policies = [_nest(read_package(path).weights) for _, _, path in rows]
     summary = summaries[0][1]
     trained = Trained(
         agent=agent_for(harness, summary["agent"], summary["steps"]),
@@ -219,13 +220,19 @@ def run_sweep(
     many processes there are.
     """
     from parity311.domains import get_domain
-    from parity311.estimation.world import params_for
+    from parity311.estimation.world import open_world
     from parity311.mdp.harness import Harness
     from parity311.training import agent_for
+    from parity311.training.saving import Origin, origin_of
 
     domain = get_domain(slug)
     harness = Harness(domain, observation_set=observation_set, action_set=action_set)
-    params = params_for(domain, records, until, estimator)
+    origin = Origin(run=out.name)
+    if records is None:
+        params = domain.play.example()
+    else:
+        world = open_world(domain, records, until, estimator)
+        params, origin = world.estimated, origin_of(world, out.name)
     made = agent_for(harness, agent, steps, settings)
     n_agents = len(preferences) * len(seeds)
     plan = plan_sweep(harness, params, made, n_agents, n_environments, chunk)
@@ -238,7 +245,8 @@ def run_sweep(
             "seeds": list(seeds), "n_environments": n_environments, "resume": resume,
             "observation_set": observation_set, "action_set": action_set,
             "preferences": preferences[at : at + per_chunk].tolist(),
-            "params": str(out / PARAMS), "out": str(out / f"chunk-{at:04d}"),
+            "params": str(out / PARAMS), "origin": asdict(origin),
+            "out": str(out / f"chunk-{at:04d}"),
         }
         for at in range(0, len(preferences), per_chunk)
     ]  # fmt: skip
@@ -325,6 +333,7 @@ def train_chunk(job: dict[str, Any]) -> dict[str, Any]:
     from parity311.estimation.params_file import read_params
     from parity311.training import train
     from parity311.training.checkpoint import Checkpoints
+    from parity311.training.saving import Origin
     from parity311.training.train_run import write_trained
 
     domain, out = get_domain(job["slug"]), Path(job["out"])
@@ -336,4 +345,7 @@ def train_chunk(job: dict[str, Any]) -> dict[str, Any]:
         observation_set=job["observation_set"], action_set=job["action_set"],
         checkpoints=Checkpoints(out / "checkpoint", resume=job["resume"]),
     )  # fmt: skip
-    return write_trained(out, trained, seconds=time.monotonic() - began)
+    return write_trained(
+        out, trained, seconds=time.monotonic() - began, params=params,
+        origin=Origin(**job["origin"]),
+    )  # fmt: skip

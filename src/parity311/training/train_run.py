@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from parity311.mdp.contract import Domain
     from parity311.training.blocks import Progress
     from parity311.training.loop import Trained
+    from parity311.training.saving import Origin
 
 SUMMARY = "training.json"
 FILES = ("checkpoint", "policy-*", "curve.json", SUMMARY)
@@ -62,12 +63,13 @@ def run_training(
 ) -> dict[str, Any]:
     """Train, keep checkpoints, write every agent's policy; what was reached, as plain figures."""
     from parity311.agents import get_entry
-    from parity311.estimation.world import params_for
+    from parity311.estimation.world import open_world
     from parity311.mdp.harness import Harness
     from parity311.training import agent_for, train
     from parity311.training.checkpoint import Checkpoints
     from parity311.training.loop import check_preferences
     from parity311.training.offline import train_offline
+    from parity311.training.saving import Origin, origin_of
 
     chosen = list(preference if preference is not None else domain.preference)
     check_preferences([chosen])
@@ -77,6 +79,7 @@ def run_training(
     holds_own(out, FILES, "a training", TrainingError)
     kept = Checkpoints(out / "checkpoint", resume=resume)
     began = time.monotonic()
+    params, origin = None, Origin()
     with one_writer(out):
         if get_entry(agent).needs_log or decisions is not None:
             if decisions is None:
@@ -88,17 +91,34 @@ def run_training(
                 progress=progress, checkpoints=kept, stop_after_s=stop_after_s,
             )  # fmt: skip
         else:
-            params = params_for(domain, records, until, estimator)
+            if records is None:
+                params = domain.play.example()
+            else:
+                world = open_world(domain, records, until, estimator)
+                params, origin = world.estimated, origin_of(world, out.name)
             trained = train(
                 domain, params, agent, [chosen], seeds, steps,
                 observation_set=observation_set, action_set=action_set, settings=settings,
                 progress=progress, checkpoints=kept, stop_after_s=stop_after_s,
+                keep_values=get_entry(agent).is_planner,
             )  # fmt: skip
-        return write_trained(out, trained, seconds=time.monotonic() - began)
+        return write_trained(
+            out, trained, seconds=time.monotonic() - began, params=params, origin=origin
+        )
 
 
-def write_trained(out: Path, trained: Trained, *, seconds: float) -> dict[str, Any]:
-    """Policies of a whole training, its curve, and a summary that is written last."""
+def write_trained(
+    out: Path,
+    trained: Trained,
+    *,
+    seconds: float,
+    params: Any = None,
+    origin: Origin | None = None,
+) -> dict[str, Any]:
+    """Policies of a whole training, its curve, and a summary that is written last.
+
+    With the params the agents learned in, the policies can be served.
+    """
     from parity311.training.saving import save_policy
 
     summary: dict[str, Any] = {
@@ -118,7 +138,7 @@ def write_trained(out: Path, trained: Trained, *, seconds: float) -> dict[str, A
         return summary
     for index in range(trained.n_agents):
         name = f"policy-{index:04d}"
-        save_policy(out / name, trained, index)
+        save_policy(out / name, trained, index, params=params, origin=origin)
         summary["policies"].append(name)
     curve = [
         {name: np.asarray(values).tolist() for name, values in entry.items()}

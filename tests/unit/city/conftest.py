@@ -6,9 +6,11 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from parity311.city.build import build_city, draw_setting
+from parity311.city.incumbent import WaitingCases
 from parity311.city.presets import Preset
 from parity311.city.setting import CitySetting
 from parity311.domains.boiler import PROCESS as BOILER
@@ -41,3 +43,26 @@ def small_city(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (BOILER, CRANE, HEAT), "small", 5, date_from=date(2024, 1, 1), date_to=date(2024, 8, 1),
         out=out,
     )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def waiting_by_hand() -> Callable[..., WaitingCases]:
+    """Make waiting cases of these codes and, if given, ages."""
+
+    def make(severity: list[int], age_days: list[float] | None = None) -> WaitingCases:
+        zeros = np.zeros(len(severity), dtype=np.int32)
+        return WaitingCases(
+            day=0,
+            severity=np.array(severity, dtype=np.int8),
+            age_days=np.array(age_days or zeros, dtype=np.float64),
+            category=zeros.astype(np.int8),
+            tract=zeros,
+            stratum=zeros.astype(np.int8),
+            units=zeros,
+            n_attempts=zeros.astype(np.int16),
+            n_prior_cases=zeros,
+            n_prior_violations=zeros,
+            flags=np.zeros((len(severity), 0), dtype=np.bool_),
+        )
+
+    return make

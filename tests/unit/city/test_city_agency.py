@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from parity311.city.agency import NO_ACCESS, VIOLATION
+from parity311.city.cases import NO_ACCESS, VIOLATION
 from parity311.city.incumbent import WaitingCases, severity_then_first_in
 from parity311.city.setting import CitySetting
 from parity311.city.simulate import SimulatedDomain, simulate_domain

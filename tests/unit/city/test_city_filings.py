@@ -3,12 +3,8 @@ from datetime import date
 import numpy as np
 import pytest
 
-from parity311.city.filings import (
-    DefectChain,
-    draw_filings,
-    fit_chain,
-    visit_filings,
-)
+from parity311.city.filing_office import work_filings
+from parity311.city.filings import DefectChain, draw_filings, fit_chain
 from parity311.city.incumbent import severity_then_first_in
 from parity311.city.setting import CitySetting
 from parity311.domains.boiler import PROCESS as BOILER
@@ -64,7 +60,7 @@ def test_late_fees_come_with_defects(filings) -> None:
 
 
 def test_prior_defects_are_visited_first_and_only_filings(setting, filings) -> None:
-    visits = visit_filings(BOILER, setting, filings, severity_then_first_in)
+    visits = work_filings(BOILER, setting, date(2022, 1, 1), severity_then_first_in).visits
     visited = np.isfinite(visits.visit_time)
     assert not visited[~filings.is_filed].any()
     assert (visits.visit_time[visited] > filings.time[visited]).all()

@@ -1,8 +1,16 @@
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from parity311.city.incumbent import WaitingCases, choose_visits, severity_then_first_in
-from parity311.city.randomness import named_generator, named_seed
+from parity311.city.incumbent import (
+    WaitingCases,
+    ask_rule,
+    choose_visits,
+    severity_then_first_in,
+)
+from parity311.city.randomness import ServiceDraws, case_uniform, named_generator, named_seed
+from parity311.errors import InputError
 
 
 def propensities_are_exact(propensity: np.ndarray, frequency: np.ndarray, n_draws: int) -> bool:
@@ -47,25 +55,46 @@ def test_equal_priorities_go_in_order_of_arrival() -> None:
     assert choice.position.tolist() == list(range(20))
 
 
-def test_todays_rule_is_code_then_age() -> None:
-    severity = np.array([2, 0, 1, 1], dtype=np.int8)
-    age = np.array([50.0, 0.2, 3.0, 9.0])
-    zeros = np.zeros(4, dtype=np.int32)
-    waiting = WaitingCases(
-        day=0,
-        severity=severity,
-        age_days=age,
-        category=zeros.astype(np.int8),
-        tract=zeros,
-        stratum=zeros.astype(np.int8),
-        units=zeros,
-        n_attempts=zeros.astype(np.int16),
-        n_prior_cases=zeros,
-        n_prior_violations=zeros,
-        flags=np.zeros((4, 0), dtype=np.bool_),
-    )
+def test_todays_rule_is_code_then_age(waiting_by_hand: Callable[..., WaitingCases]) -> None:
+    waiting = waiting_by_hand([2, 0, 1, 1], [50.0, 0.2, 3.0, 9.0])
     assert np.argsort(-severity_then_first_in(waiting)).tolist() == [1, 3, 2, 0]
     assert waiting.n == 4
+
+
+def test_cases_at_minus_infinity_are_left_out_of_everything() -> None:
+    priority = np.array([3.0, -np.inf, 1.0, -np.inf, 2.0, 5.0])
+    for n_slots, chosen in ((10, {0, 2, 4, 5}), (4, {0, 2, 4, 5})):
+        choice = choose_visits(np.random.default_rng(0), priority, n_slots)
+        assert set(choice.position) == chosen
+        assert (choice.propensity == 1.0).all()
+    draws = [choose_visits(np.random.default_rng(i), priority, 2, 0.5) for i in range(60)]
+    asked = [
+        choose_visits(np.random.default_rng(i), priority[[0, 2, 4, 5]], 2, 0.5) for i in range(60)
+    ]
+    everyone = np.concatenate([choice.position for choice in draws])
+    assert set(everyone) == {0, 2, 4, 5}, "the random draw leaves them out too"
+    for one, other in zip(draws, asked, strict=True):
+        np.testing.assert_array_equal(one.position, np.array([0, 2, 4, 5])[other.position])
+        np.testing.assert_array_equal(one.propensity, other.propensity)
+    nobody = choose_visits(np.random.default_rng(0), np.full(3, -np.inf), 2)
+    assert len(nobody.position) == 0
+
+
+@pytest.mark.parametrize("given", [np.zeros(3), np.array([0.0, np.nan]), 0.0])
+def test_priorities_of_the_wrong_number_or_none_are_refused(
+    waiting_by_hand: Callable[..., WaitingCases], given: np.ndarray
+) -> None:
+    with pytest.raises(InputError, match="2 waiting cases"):
+        ask_rule(lambda waiting: given, waiting_by_hand([0, 1]))
+
+
+def test_nobody_is_asked_where_nothing_waits(
+    waiting_by_hand: Callable[..., WaitingCases],
+) -> None:
+    def never(waiting: WaitingCases) -> np.ndarray:
+        raise AssertionError
+
+    assert len(ask_rule(never, waiting_by_hand([]))) == 0
 
 
 def test_streams_are_independent_by_name() -> None:
@@ -74,3 +103,43 @@ def test_streams_are_independent_by_name() -> None:
     for other in ((7, "heat", "reports", 2024, 2), (7, "crane", "reports", 2024, 1), (8, "heat")):
         assert not np.array_equal(first, named_generator(other[0], *other[1:]).random(5))
     assert named_seed(7, "heat").entropy != named_seed(7, "hea", "t").entropy
+
+
+def looks_uniform(drawn: np.ndarray) -> bool:
+    """Whether 100,000 draws lie as evenly as uniform ones nearly always do (Kolmogorov)."""
+    even = (np.arange(len(drawn)) + 0.5) / len(drawn)
+    return bool(np.abs(np.sort(drawn) - even).max() < 2.2 / np.sqrt(len(drawn)))
+
+
+def test_draws_by_case_are_uniform_and_independent() -> None:
+    case = np.arange(100_000)
+    zeros = np.zeros(len(case))
+    drawn = case_uniform(7, "door", case, zeros)
+    assert looks_uniform(drawn)
+    assert not looks_uniform(drawn**1.05), "the check must see a slight lean"
+    others = (
+        case_uniform(8, "door", case, zeros),
+        case_uniform(7, "hour", case, zeros),
+        case_uniform(7, "door", case, zeros + 1),
+        case_uniform(7, "door", case + 1, zeros),
+    )
+    for other in others:
+        assert looks_uniform(other)
+        assert abs(np.corrcoef(drawn, other)[0, 1]) < 4.5 / np.sqrt(len(case))
+    np.testing.assert_array_equal(drawn[5:9], case_uniform(7, "door", case[5:9], zeros[5:9]))
+
+
+def test_draws_by_case_have_the_distributions_of_the_stream() -> None:
+    case = np.arange(50_000)
+    for draws in (
+        ServiceDraws(np.random.default_rng(0)),
+        ServiceDraws(np.random.default_rng(0), 3),
+    ):
+        normal = draws.normal("lead", case, np.zeros(len(case)))
+        assert abs(normal.mean()) < 0.02
+        assert normal.std() == pytest.approx(1.0, abs=0.02)
+        assert draws.exponential("call", case, np.zeros(len(case))).mean() == pytest.approx(
+            1.0, abs=0.02
+        )
+        number = draws.number("inspector", 5, case, np.zeros(len(case)))
+        assert np.bincount(number) == pytest.approx(np.full(5, 10_000), rel=0.05)

@@ -106,7 +106,7 @@ def test_occupancy_and_sweeps_agree(solved: Solved) -> None:
 
 def test_not_seeing_the_queue_costs(solved: Solved) -> None:
     tables, seen = solved.tables, [True] * 4 + [False] * 4
-    blind = optimum.improve_blind(SHAPE, tables, solved.orders, solved.choice, seen)
+    blind, _ = optimum.improve_blind(SHAPE, tables, solved.orders, solved.choice, seen)
     gain = float(optimum.iterate(SHAPE, tables, blind).gain)
     assert gain < float(solved.swept.gain) - 1e-3
     # It does not look at what it cannot see.
@@ -118,6 +118,33 @@ def test_a_policy_on_the_published_features_has_one_action_a_cell(params: Stream
     policy = solve_stream(LAYOUT, params, harness, PREFERENCE)
     assert isinstance(policy, TablePolicy)
     assert policy.actions.shape == (2 * 4 * 2 * 4,)
+
+
+def test_kept_values_are_those_of_the_optimum(params: StreamParams, solved: Solved) -> None:
+    harness = Harness(DOMAIN)
+    policy = solve_stream(LAYOUT, params, harness, PREFERENCE, keep_values=True)
+    assert isinstance(policy, TablePolicy)
+    assert policy.values is not None
+    values, actions = np.asarray(policy.values, np.float32), np.asarray(policy.actions)
+    assert values.shape == (len(actions), harness.n_actions)
+    assert (values[np.arange(len(actions)), actions] == 0.0).all()
+    assert (values <= 0.0).all()
+    orders = np.asarray(solved.orders).reshape(3, -1)
+    wanted = orders - orders.max(axis=0)
+    for resource, action in enumerate(solved.choices.action[:, 0]):
+        np.testing.assert_allclose(values[:, action], wanted[resource], rtol=2e-3, atol=2e-3)
+    # Values of the next cell are others: what is compared above can differ.
+    assert not np.allclose(np.roll(values, 1, axis=0), values, atol=2e-2)
+
+
+def test_a_plan_that_sees_less_keeps_the_means_it_goes_by(params: StreamParams) -> None:
+    harness = Harness(DOMAIN, observation_set="published")
+    policy = solve_stream(LAYOUT, params, harness, PREFERENCE, keep_values=True)
+    assert isinstance(policy, TablePolicy)
+    values = np.asarray(policy.values, np.float32)
+    assert values.shape == (2 * 4 * 2 * 4, harness.n_actions)
+    assert (values.argmax(axis=1) == np.asarray(policy.actions)).mean() > 0.9
+    assert (values.min(axis=1) < -1e-3).any()
 
 
 def test_another_preference_gives_another_policy(params: StreamParams) -> None:

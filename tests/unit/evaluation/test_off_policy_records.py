@@ -16,6 +16,7 @@ from parity311.evaluation.off_policy import records as agency
 from parity311.evaluation.off_policy.backtest import prepare_backtest
 from parity311.mdp.harness import Harness
 from parity311.records.store import open_records
+from parity311.serving.period import SeenComplaints, SeenPeriod
 
 
 def test_a_visit_counts_only_within_the_service_level(tmp_path: Path) -> None:
@@ -55,13 +56,13 @@ def test_what_is_not_on_record_is_refused_with_the_reason(
     domain = get_domain(slug)
     assert not agency.has_recorded_log(domain)
     with pytest.raises(InputError, match=f"(?s){slug}.*is another thing.*LOG.parquet") as refused:
-        agency.see_cases(
-            domain,
+        agency.read_agency_log(
+            Harness(domain),
             open_records(tiny_records),
             None,
             date(2024, 1, 1),
             date(2024, 5, 1),
-            None,  # pyright: ignore[reportArgumentType]
+            np.array([0.5, 0.5, 0.0, 0.0]),
         )
     assert decides in str(refused.value)
     with pytest.raises(InputError, match="is another thing"):
@@ -80,9 +81,18 @@ def test_records_to_make_rules_from_go_with_a_log(tiny_records: Path) -> None:
 
 def test_too_few_decisions_are_no_log(tiny_records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     harness = Harness(get_domain("heat"))
-    ids = np.array([f"c{i:03d}" for i in range(40)])
-    features = np.zeros((40, len(harness.domain.observation_names)))
-    monkeypatch.setattr(agency, "see_cases", lambda *_: (ids, features))
+    n = 40
+    complaints = SeenComplaints(
+        complaint_id=np.array([f"c{i:03d}" for i in range(n)]),
+        tract=np.full(n, "36005000001"),
+        severity=np.full(n, "B"),
+        stratum=np.arange(n) % 2,
+        features=np.zeros((n, len(harness.domain.observation_names))),
+    )
+    # From 11 January 2024 on, five days apart.
+    began = 19_733.0 + 5.0 * np.arange(n)
+    known = {"code": np.ones(n, np.int64), "units": np.full(n, 20.0), "ahead": np.arange(n)}
+    monkeypatch.setattr(agency, "see_period", lambda *_: SeenPeriod(complaints, began, **known))
     arguments = (
         harness,
         open_records(tiny_records),
@@ -103,3 +113,8 @@ def test_too_few_decisions_are_no_log(tiny_records: Path, monkeypatch: pytest.Mo
     np.testing.assert_allclose(reward[:, 1:7].sum(axis=1), reward[:, 0])
     assert reward[1, 0] < 0 < reward[0, 0]
     assert not log.logs.has_propensities
+    code, log_waiting, quarter, log_units = log.logs.observation[0, :, 0, -4:].T
+    assert (code == 1).all()
+    np.testing.assert_allclose(log_waiting, np.log1p(np.arange(n)))
+    np.testing.assert_array_equal(quarter[[0, 16, 17, 34, 35]], [0, 0, 1, 1, 2])
+    np.testing.assert_allclose(log_units, np.log(21.0))

@@ -16,13 +16,14 @@ from parity311.domains import get_domain
 from parity311.evaluation.compare import agent_contenders, rule_contenders
 from parity311.evaluation.rollout import evaluate
 from parity311.explain.policy import explain_policy
-from parity311.mdp.contract import SeenComplaints
+from parity311.pipelines import keep_policies as keeping
 from parity311.pipelines.explain import explain_complaint, explain_run
 from parity311.pipelines.feature_price import feature_sets, price_features
 from parity311.pipelines.keep_policies import keep_episodes, keep_policies, network_of
 from parity311.report.explain_inputs import store_policies, store_variants
 from parity311.report.folder import open_run
 from parity311.report.store import start_run
+from parity311.serving.period import SeenComplaints, SeenPeriod
 from parity311.training import train, with_equity
 from parity311.training.loop import Trained
 
@@ -33,23 +34,24 @@ SETTINGS = {"hidden": (16, 16), "target_every": 100, "buffer_size": 2000}
 DATES = {"date_from": date(2025, 1, 1), "date_to": date(2026, 1, 1)}
 
 
-def filings_on_record(records, params, date_from: date, date_to: date) -> SeenComplaints:
+def filings_on_record(domain, records, params, date_from: date, date_to: date) -> SeenPeriod:
     """The rows of the table in place of records, each with a tract of its stratum."""
-    del records, date_from, date_to
+    del domain, records, date_from, date_to
     n = 800
     stratum = np.asarray(params.stratum[:n])
-    return SeenComplaints(
+    seen = SeenComplaints(
         complaint_id=np.array([f"b{i}" for i in range(n)]),
         tract=np.array([f"t{s}-{i % 20}" for i, s in enumerate(stratum)]),
-        severity=np.full(n, "filing"),
+        severity=np.full(n, "C"),
         stratum=stratum,
         features=np.asarray(params.features[:n], np.float64),
     )
+    return SeenPeriod(seen, *(np.zeros(n),) * 4)
 
 
-def boiler(complaints):
-    domain = get_domain("boiler")
-    return replace(domain, dynamics=replace(domain.play, complaints=complaints))
+@pytest.fixture(autouse=True)
+def _table_for_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "see_period", filings_on_record)
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +62,7 @@ def params():
 @pytest.fixture(scope="module")
 def trained(params) -> Trained:
     preferences = [PLAIN, with_equity(PLAIN, 0.5)]
-    domain = boiler(filings_on_record)
-    return train(domain, params, "dqn", preferences, [1, 2], 300, settings=SETTINGS)
+    return train(get_domain("boiler"), params, "dqn", preferences, [1, 2], 300, settings=SETTINGS)
 
 
 def test_one_policy_a_preference_with_complaints_on_record(trained, params) -> None:
@@ -82,8 +83,11 @@ def test_one_policy_a_preference_with_complaints_on_record(trained, params) -> N
     assert "says where" in share.note
 
 
-def test_steps_of_episodes_stand_in_where_records_cannot_be_read(trained, params) -> None:
-    harness = replace(trained.harness, domain=boiler(None), max_steps=20)
+def test_steps_of_episodes_stand_in_where_no_case_is_decided_about(trained, params) -> None:
+    domain = get_domain("boiler")
+    assert domain.sight is not None
+    hourly = replace(domain, sight=replace(domain.sight, is_repeated=True))
+    harness = replace(trained.harness, domain=hourly, max_steps=20)
     kept = keep_policies(replace(trained, harness=harness), None, params, setting="here", **DATES)
     assert len(kept) == 2
     assert kept[0].rows.shape == (16 * 20, harness.n_features)

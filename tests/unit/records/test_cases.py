@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from parity311.mdp.contract import N_STRATA
 from parity311.records import cases
+from parity311.records.cases import to_array
 from parity311.records.sql import connect
 
 
@@ -59,3 +62,16 @@ def test_a_text_that_is_not_listed_takes_the_number_given(database) -> None:
     expression = cases.numbered("severity", ("A", "B"), -1)
     found = database.sql(f"SELECT {expression} FROM complaints ORDER BY complaint_id").fetchall()
     assert [number for (number,) in found] == [1, -1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[1, 2, None], [1, 2, 3], [1.5, None], [True, False], [True, None], ["a", None], ["a"], []],
+    ids=str,
+)
+def test_an_array_is_what_pyarrow_gives(values: list[Any]) -> None:
+    whole = pa.array(values)
+    for given in (whole, pa.concat_arrays([whole, whole]).slice(len(values))):
+        found, expected = to_array(given), given.to_numpy(zero_copy_only=False)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)

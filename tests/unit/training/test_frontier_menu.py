@@ -16,6 +16,7 @@ from parity311.domains.boiler import DOMAIN
 from parity311.errors import InputError
 from parity311.estimation.params_file import write_params
 from parity311.mdp.harness import Harness
+from parity311.serving.policy import load_policy
 from parity311.training import agent_for, train
 from parity311.training.frontier import (
     cover,
@@ -24,7 +25,6 @@ from parity311.training.frontier import (
     spread_preferences,
     train_conditioned,
 )
-from parity311.training.saving import load_policy
 from parity311.training.sweep import read_sweep
 from parity311.training.train_run import write_trained
 

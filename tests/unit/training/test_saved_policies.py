@@ -32,9 +32,10 @@ from parity311.engines.table.rules import case_observations
 from parity311.errors import TrainingError
 from parity311.mdp.contract import Action
 from parity311.mdp.harness import Harness
+from parity311.serving.policy import load_policy
 from parity311.training.loop import Trained, plan, train_agents
 from parity311.training.offline import train_offline
-from parity311.training.saving import load_policy, save_policy
+from parity311.training.saving import save_policy
 
 pytestmark = pytest.mark.slow
 
@@ -139,7 +140,7 @@ def test_a_server_needs_no_jax(tmp_path: Path) -> None:
     save_policy(tmp_path, train("hdqn"), 0)
     program = (
         "import sys; from pathlib import Path; import numpy as np\n"
-        "from parity311.training.saving import load_policy\n"
+        "from parity311.serving.policy import load_policy\n"
         f"policy = load_policy(Path({str(tmp_path)!r}))\n"
         "print(policy.decide(np.zeros((3, 2))).shape, 'jax' in sys.modules)"
     )

@@ -16,8 +16,8 @@ from parity311.agents.dqn import DQNConfig, make_dqn
 from parity311.errors import InputError, TrainingError
 from parity311.estimation.params_file import read_params, write_params
 from parity311.mdp.harness import Harness
+from parity311.serving.policy import load_policy
 from parity311.training import agent_for, sweep
-from parity311.training.saving import load_policy
 from parity311.training.train_run import parse_preference, parse_settings, run_training
 
 pytestmark = pytest.mark.slow

@@ -13,9 +13,10 @@ from tests.contract.broken.twins import BROKEN, make_domain
 from parity311.agents.dqn import DQNConfig, make_dqn
 from parity311.errors import InputError, RunError, TrainingError
 from parity311.mdp.harness import Harness
+from parity311.serving.policy import load_policy
 from parity311.training import with_equity
 from parity311.training.loop import Trained, check_preferences, train_agents
-from parity311.training.saving import load_policy, save_policy
+from parity311.training.saving import save_policy
 
 pytestmark = pytest.mark.slow
 

@@ -22,14 +22,16 @@ from parity311.domains.boiler.decision import (
     n_waiting,
     need_per_step,
     observe,
+    show,
     steps_per_day,
     transition,
 )
-from parity311.domains.boiler.params import estimate, example, seen_complaints, truth
+from parity311.domains.boiler.params import estimate, example, truth
 from parity311.domains.boiler.process import PROCESS
 from parity311.domains.boiler.rules import make_balanced, make_expert, solve
+from parity311.domains.boiler.sight import keep, see
 from parity311.engines.table.rules import table_rules
-from parity311.mdp.contract import Action, Domain, Dynamics, Protocol
+from parity311.mdp.contract import Action, Domain, Dynamics, Protocol, Sight
 
 __all__ = [
     "CATCH_DOLLARS",
@@ -76,6 +78,7 @@ DOMAIN = Domain(
     price_step=0.01,
     explainer="kernel",
     heuristics={"balanced": make_balanced, "expert": make_expert, **table_rules(cases)},
+    sight=Sight(see=see, show=show, keep=keep),
     dynamics=Dynamics(
         params_type=Params,
         initial_state=initial_state,
@@ -88,7 +91,6 @@ DOMAIN = Domain(
         example=example,
         estimate=estimate,
         truth=truth,
-        complaints=seen_complaints,
         cases=cases,
         solve=solve,
     ),

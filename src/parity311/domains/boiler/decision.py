@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jax, jnp, namespace_of
 from parity311.engines import heuristics
 from parity311.mdp.contract import N_STRATA, Tally, Transition
 
@@ -120,9 +119,15 @@ def transition(
     )
 
 
+def show(params: Params, features: jax.Array) -> jax.Array:
+    """The seven published features (..., 7) of a filing: all there is to see."""
+    del params
+    return features
+
+
 def observe(params: Params, state: State) -> jax.Array:
-    """The seven published features of the filing in hand."""
-    return params.features[state.row]
+    """What is shown of the filing in hand."""
+    return show(params, params.features[state.row])
 
 
 def current_stratum(params: Params, state: State) -> jax.Array:
@@ -132,10 +137,11 @@ def current_stratum(params: Params, state: State) -> jax.Array:
 
 def need_per_step(params: Params) -> jax.Array:
     """Defective boiler-years per filing, filed or not, by stratum (6,)."""
-    in_use = (jnp.arange(params.stratum.shape[0]) < params.n_rows).astype(jnp.float32)
-    groups = (params.stratum[:, None] == jnp.arange(N_STRATA)).astype(jnp.float32)
+    xp = namespace_of(params.stratum, params.chance, params.n_rows)
+    in_use = (xp.arange(params.stratum.shape[0]) < params.n_rows).astype(np.float32)
+    groups = (params.stratum[:, None] == xp.arange(N_STRATA)).astype(np.float32)
     defects = (params.chance * in_use) @ groups
-    return defects / params.n_rows / jnp.maximum(params.filed_share, 1e-6)
+    return defects / params.n_rows / xp.maximum(params.filed_share, 1e-6)
 
 
 def n_waiting(state: State) -> jax.Array:

@@ -7,9 +7,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jnp
 from parity311.domains.boiler.decision import (
     CATCH_DOLLARS,
     COUNT_LEVELS,
@@ -30,7 +30,7 @@ from parity311.domains.boiler.filings import (
 )
 from parity311.engines import heuristics
 from parity311.engines.table import scores
-from parity311.mdp.contract import N_STRATA, SeenComplaints
+from parity311.mdp.contract import N_STRATA
 from parity311.records.cases import count_visits
 from parity311.records.store import Records, open_records
 
@@ -163,21 +163,6 @@ def estimate(
         np.where(calibration.denominators > 0, np.clip(share, 0.05, 1.0), 1.0),
         filings_per_day=len(is_known) / max((date_to - date_from).days, 1),
         capacity_share=capacity,
-    )
-
-
-def seen_complaints(
-    records: Records, params: Params, date_from: date, date_to: date
-) -> SeenComplaints:
-    """The filings on record as a policy would have seen them."""
-    rows = read_filings(records, "boiler", date_from, date_to)
-    base_rate = float(np.asarray(params.is_defective[: int(params.n_rows)]).mean())
-    return SeenComplaints(
-        complaint_id=rows["complaint_id"],
-        tract=rows["tract"],
-        severity=np.full(len(rows["tract"]), "filing"),
-        stratum=rows["stratum"].astype(np.int64),
-        features=build_features(rows, base_rate),
     )
 
 

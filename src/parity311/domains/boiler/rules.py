@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jnp
 from parity311.domains.boiler.decision import Params, cases
 from parity311.engines import heuristics
 from parity311.engines.stream.optimum import TablePolicy
@@ -28,13 +28,17 @@ def make_expert(params: Params, harness: Harness) -> Policy:
     return hold_to_capacity(heuristics.linear_margin(weights), cases(params), harness)
 
 
-def solve(params: Params, harness: Harness, preference: np.ndarray) -> TablePolicy:
+def solve(
+    params: Params, harness: Harness, preference: np.ndarray, *, keep_values: bool = False
+) -> TablePolicy:
     """The best policy as far as the filings on record tell.
 
     Filings are independent of each other, so it is a threshold: the likeliest to be defective, as
     many as there are visits for, and none that is not worth one. Chances of filings that look alike
-    are drawn towards a fit by their features, because few of a kind were found defective.
+    are drawn towards a fit by their features, because few of a kind were found defective. What a
+    visit is worth is kept in any case.
     """
+    del keep_values
     table = cases(params)
     levels = tuple(table.levels[i] for i in harness.columns)
     factors, strides = np.ones(harness.n_features), np.zeros(harness.n_features)

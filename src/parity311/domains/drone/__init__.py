@@ -8,8 +8,7 @@ needs consent on the ground.
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-
+from parity311.arrays import jnp
 from parity311.domains.drone.decision import (
     ACTION_NAMES,
     DEPOTS,
@@ -25,6 +24,7 @@ from parity311.domains.drone.decision import (
 from parity311.domains.drone.params import example, layout_of, make_params, truth
 from parity311.domains.drone.process import PROCESS
 from parity311.domains.drone.rules import candidates, make_choice, make_dual
+from parity311.domains.drone.sight import SIGHT
 from parity311.engines.backlog import process as engine
 from parity311.engines.backlog import rules as backlog_rules
 from parity311.engines.backlog.rules import play_action
@@ -87,6 +87,7 @@ DOMAIN = Domain(
         "expert": make_choice("new_address_rate", 1.0),
         "dual_threshold": make_dual,
     },
+    sight=SIGHT,
     dynamics=backlog_dynamics(
         SHAPE,
         layout_of=layout_of,

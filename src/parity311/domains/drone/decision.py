@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax.lax import optimization_barrier as settle
+import numpy as np
 
+from parity311.arrays import jax, jnp, namespace_of, settle
 from parity311.engines.backlog import process as engine
 from parity311.engines.backlog.step import (
     count_step,
@@ -80,33 +79,45 @@ def initial_state(key: jax.Array, params: Params) -> State:
 
 def flight_size(params: Params, state: State) -> jax.Array:
     """Addresses a deployment reaches from each depot, (5,): fewer after moving."""
-    stays = jnp.arange(N_DEPOTS) == state.depot
-    return params.addresses_per_flight * jnp.where(stays, 1.0, 1.0 - CHANGEOVER_LOST)
+    xp = namespace_of(state.depot, params.addresses_per_flight)
+    stays = xp.arange(N_DEPOTS) == state.depot
+    return params.addresses_per_flight * xp.where(stays, 1.0, 1.0 - CHANGEOVER_LOST)
 
 
 def discovery_rate(params: Params, state: State) -> jax.Array:
     """Hazards nobody reported that a deployment finds per address it is sent to, (5,)."""
-    density = state.backlog.hidden.sum(axis=1) / jnp.maximum(params.backlog.n_addresses, 1.0)
-    return jnp.minimum(SWEEP * density * state.fresh, 1.0)
-
-
-def _weights() -> jax.Array:
-    return jnp.asarray(SEVERITY_WEIGHTS, jnp.float32)
+    xp = namespace_of(state.backlog.hidden, params.backlog.n_addresses, state.fresh)
+    density = state.backlog.hidden.sum(axis=1) / xp.maximum(params.backlog.n_addresses, 1.0)
+    return xp.minimum(SWEEP * density * state.fresh, 1.0)
 
 
 def forecast_savings(params: Params, state: State) -> jax.Array:
-    """Severity-weighted days that a deployment from each depot would save, (5,)."""
+    """Severity-weighted days that a deployment from each depot would save, (5,); NumPy or JAX."""
+    xp = namespace_of(state.backlog.waiting, params.typical)
+    weights = xp.asarray(SEVERITY_WEIGHTS, np.float32)
     ahead, _ = engine.steps_ahead(params.backlog, state.backlog.n_steps, SHAPE)
     life = engine.life_ahead(params.backlog, state.backlog.n_steps, SHAPE)
-    worth = _weights()[:, None] * ahead / SHAPE.steps_per_day
+    worth = weights[:, None] * ahead / SHAPE.steps_per_day
     size = flight_size(params, state)
     cells = state.backlog.waiting
-    taken = jnp.clip(
-        size[:, None] - cells @ engine.comes_first(jnp.asarray(SHAPE.code_then_age)), 0.0, cells
+    taken = xp.clip(
+        size[:, None] - cells @ engine.comes_first(xp.asarray(SHAPE.code_then_age)), 0.0, cells
     )
     hidden = state.backlog.hidden
-    weight = hidden @ _weights() / jnp.maximum(hidden.sum(axis=1), 1e-6)
+    weight = hidden @ weights / xp.maximum(hidden.sum(axis=1), 1e-6)
     return taken @ worth.reshape(-1) + size * discovery_rate(params, state) * weight * life
+
+
+def choose_depot(params: Params, state: State, action: Any, prices: Any) -> Any:
+    """Depot that an action flies from, () int32; where nobody flies, the drone stays.
+
+    Priced dispatch takes the depot whose saving times its strata's coverage price is largest.
+    """
+    xp = namespace_of(state.backlog.waiting, action, prices)
+    price = xp.exp(PRICE_GAIN * engine.place_prices(params.backlog, prices))
+    priced = xp.argmax(forecast_savings(params, state) * price)
+    depot = xp.where(action == _PRICED, priced, xp.minimum(action, N_DEPOTS - 1))
+    return xp.where(action == _NONE, state.depot, depot).astype(np.int32)
 
 
 def transition(
@@ -115,10 +126,7 @@ def transition(
     """Fly from one depot, let six hours pass, take in what is reported."""
     own, before = params.backlog, state.backlog
     draws = draw_step(key, N_DEPOTS, 1)
-    price = jnp.exp(PRICE_GAIN * engine.place_prices(own, prices))
-    priced = jnp.argmax(forecast_savings(params, state) * price)
-    depot = jnp.where(action == _PRICED, priced, jnp.minimum(action, N_DEPOTS - 1))
-    depot = jnp.where(action == _NONE, state.depot, depot).astype(jnp.int32)
+    depot = choose_depot(params, state, action, prices)
     flies = (action != _NONE).astype(jnp.float32)
     here = (jnp.arange(N_DEPOTS) == depot).astype(jnp.float32) * flies
     size = engine.rounded(here @ flight_size(params, state), draws.own[0])
@@ -182,18 +190,22 @@ OBSERVATION_NAMES = (
 
 
 def observe(params: Params, state: State) -> jax.Array:
-    """Where the drone is, new addresses and trails; then backlog and forecast by borough."""
+    """Where the drone is, new addresses and trails; then backlog and forecast by borough.
+
+    NumPy or JAX.
+    """
+    xp = namespace_of(state.backlog.waiting, params.typical)
     cells = state.backlog.waiting
     scale = N_DEPOTS / params.typical
     saving = forecast_savings(params, state)
     parts = [
-        (jnp.arange(N_DEPOTS) == state.depot).astype(jnp.float32),
+        (xp.arange(N_DEPOTS) == state.depot).astype(np.float32),
         state.fresh,
         state.trail[0],
         state.trail[1],
         cells.sum(axis=1) * scale,
         cells[:, : SHAPE.n_ages].sum(axis=1) * scale,
-        saving / jnp.maximum(saving.max(), 1e-6),
-        1.0 - state.backlog.n_steps[None] / SHAPE.max_steps,
+        saving / xp.maximum(saving.max(), 1e-6),
+        1.0 - xp.asarray(state.backlog.n_steps)[None] / SHAPE.max_steps,
     ]
-    return jnp.concatenate(parts).astype(jnp.float32)
+    return xp.concatenate(parts).astype(np.float32)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jnp
 from parity311.domains.drone.decision import N_DEPOTS, SHAPE, Params
 from parity311.domains.drone.process import PROCESS
 from parity311.engines.backlog import process as engine

@@ -10,10 +10,9 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jax, jnp, side_by_side
 from parity311.city.process import Category, Delay, Flag, Places
 from parity311.city.profiles import (
     by_year,
@@ -37,6 +36,7 @@ from parity311.domains.electrical_revisit.rules import (
     revisit_rules,
     revisit_share,
 )
+from parity311.domains.electrical_revisit.sight import see
 from parity311.engines.stream.process import (
     PUT_OFF,
     QUEUE_SLOTS,
@@ -51,7 +51,16 @@ from parity311.engines.stream.rules import Reading, StreamLayout
 from parity311.estimation.stream import example_params
 from parity311.estimation.stream_book import StreamOffice
 from parity311.estimation.stream_dynamics import COVERAGE_PRICED
-from parity311.mdp.contract import Action, Domain, Dynamics, Policy, Protocol, Transition
+from parity311.estimation.stream_view import room_for, still_there
+from parity311.mdp.contract import (
+    Action,
+    Domain,
+    Dynamics,
+    Policy,
+    Protocol,
+    Sight,
+    Transition,
+)
 from parity311.mdp.harness import Harness
 from parity311.records.store import open_records
 
@@ -104,8 +113,8 @@ OFFICE = StreamOffice(
     slug="electrical_revisit",
     shape=SHAPE,
     # Kinds are read off visits, not complaints: see parity311.domains.electrical_revisit.estimate.
-    place_sql="0",
-    history_sql="0",
+    place_of=lambda facts: np.zeros(len(facts.board), np.int64),
+    history_of=lambda facts: np.zeros(len(facts.board), np.int64),
     # Some 640 first visits without access a year in New York: the office is a fifth of it.
     days_per_complaint=3.0,
     actions=action_table([(PUT_OFF, 0.0, 0.0, _ALL_OF_IT), *[(ROUND, 1.0, 0.0, _ALL_OF_IT)] * 5]),
@@ -142,19 +151,19 @@ def observe(params: RevisitParams, state: State) -> jax.Array:
     del params
     history = state.kind % SHAPE.n_histories
     place = SHAPE.place(state.kind)
-    booked = jnp.float32(QUEUE_SLOTS)
+    booked = np.float32(QUEUE_SLOTS)
     is_soon = state.calendar.due_days <= OFFICE.days_per_complaint
     parts = (
-        history % N_AGES / jnp.float32(N_AGES - 1),
-        place / jnp.float32(N_DENIALS - 1),
-        history // N_AGES / jnp.float32(N_PASTS - 1),
-        SHAPE.level(state.kind) / jnp.float32(3),
-        state.season / jnp.float32(3),
+        history % N_AGES / np.float32(N_AGES - 1),
+        place / np.float32(N_DENIALS - 1),
+        history // N_AGES / np.float32(N_PASTS - 1),
+        SHAPE.level(state.kind) / np.float32(3),
+        state.season / np.float32(3),
         state.n_booked / booked,
-        is_soon.sum() / booked,
-        pick(state.open_level, place) / jnp.float32(3),
+        is_soon.sum(axis=-1) / booked,
+        pick(state.open_level, place) / np.float32(3),
     )
-    return jnp.stack(parts)
+    return side_by_side(*parts)
 
 
 def example() -> RevisitParams:
@@ -246,6 +255,15 @@ DOMAIN = Domain(
     explainer="permutation",
     # DOB comes back after 4 days in the median: the nearest delay is 3.
     heuristics={**revisit_rules(LAYOUT, typical_delay=1), "expert": make_expert},
+    sight=Sight(
+        see=partial(see, OFFICE),
+        show=observe,
+        lasts=lambda params, journal, cases: still_there(
+            params.stream.lifetime_days, journal, cases
+        ),
+        concerns=lambda cases: cases.n_attempts > 0,
+        room=partial(room_for, OFFICE),
+    ),
     dynamics=Dynamics(
         params_type=RevisitParams,
         initial_state=start,

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, LiteralString
 
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jnp
 from parity311.domains.electrical_revisit.revisits import DELAYS_DAYS, MAX_REVISITS, RevisitParams
 from parity311.engines.stream.process import N_LEVELS
 from parity311.engines.table.scores import fit_logistic, predict

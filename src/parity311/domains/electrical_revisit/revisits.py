@@ -15,9 +15,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-
+from parity311.arrays import jax, jnp
 from parity311.engines.stream.process import (
     N_SEASONS,
     QUEUE_SLOTS,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jax, jnp
 from parity311.domains.electrical_revisit.revisits import DELAYS_DAYS, RevisitParams
 from parity311.engines import heuristics
 from parity311.engines.stream.process import SEVERITY_WEIGHTS
@@ -27,9 +25,7 @@ INDEX_LOAD_STEP = 0.2
 day in a full calendar has a price."""
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class RevisitRule:
+class RevisitRule(NamedTuple):
     """Close below a bar; above it come back, the later the fuller the calendar."""
 
     score: Any
@@ -46,6 +42,13 @@ class RevisitRule:
         load = jnp.dot(self.load + self.delay_scores, observation)
         delay = 1 + (load > self.load_bars).sum()
         return (self.score(key, observation) * delay).astype(jnp.int32)
+
+    def arrays(self, harness: Harness) -> dict[str, np.ndarray]:
+        """The rule as named arrays: one bar for a revisit at all, then those of the delays."""
+        return self.score.arrays(harness) | {
+            "delay_slopes": np.asarray(self.load + self.delay_scores),
+            "delay_bars": np.sort(np.asarray(self.load_bars)),
+        }
 
 
 def value_of_kinds(layout: StreamLayout, params: RevisitParams) -> np.ndarray:

@@ -8,8 +8,7 @@ that a device is safe.
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-
+from parity311.arrays import jnp
 from parity311.domains.elevator.decision import UNITS, carry_on, initial_state, transition
 from parity311.domains.elevator.modes import MODES, N_PUBLISHED
 from parity311.domains.elevator.observation import (
@@ -32,6 +31,7 @@ from parity311.domains.elevator.params import (
 )
 from parity311.domains.elevator.process import PROCESS
 from parity311.domains.elevator.rules import candidates, make_expert, make_greedy
+from parity311.domains.elevator.sight import SIGHT
 from parity311.domains.elevator.state import BOARDS, N_CREWS, SHAPE, Params, measure
 from parity311.engines.backlog import process as engine
 from parity311.engines.backlog.rules import play_action, play_at_random
@@ -111,6 +111,7 @@ DOMAIN = Domain(
         "dual_threshold": play_action("COVERAGE_PRICED", "BALANCED"),
         "canvass": play_action("CANVASS", "BALANCED"),
     },
+    sight=SIGHT,
     dynamics=backlog_dynamics(
         SHAPE,
         layout_of=layout_of,

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.lax import optimization_barrier as settle
 
+from parity311.arrays import jax, jnp, settle
 from parity311.engines.backlog.process import comes_first
 from parity311.engines.positions import first_of_largest
 

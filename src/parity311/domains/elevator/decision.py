@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
-from jax.lax import optimization_barrier as settle
-
+from parity311.arrays import jax, jnp, settle
 from parity311.domains.elevator.crews import send_crews
 from parity311.domains.elevator.modes import MODE_NUMBER, canvasses, make_orders, saving_of_visits
 from parity311.domains.elevator.observation import look_at

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
+from typing import Any
+
 import numpy as np
 
+from parity311.arrays import jax, jnp, namespace_of
 from parity311.domains.elevator.crews import Orders
 from parity311.domains.elevator.state import (
     BOARDS,
@@ -83,26 +84,36 @@ def savings_by_step(backlog: engine.BacklogParams) -> jax.Array:
 
 def worth_by_mode(params: Params, saving: jax.Array) -> dict[str, jax.Array]:
     """Worth of a visit by cell between 0 and 1, (64,) for each mode."""
-    index = saving / jnp.maximum(saving.max(), 1e-6)
+    xp = namespace_of(saving, params.backlog.chance)
+    index = saving / xp.maximum(saving.max(), 1e-6)
     nearly = (np.tile(np.arange(N_AGES), engine.N_CODES) == N_AGES - 2).astype(np.float32)
     code = params.backlog.chance.mean(axis=0)[:, None] * params.backlog.there
-    rows = {name: jnp.asarray(WORTH[number]) for number, name in enumerate(MODES)}
-    rows["ACTIONABLE"] = code.reshape(-1) / jnp.maximum(code.max(), 1e-6)
+    rows = {name: xp.asarray(WORTH[number]) for number, name in enumerate(MODES)}
+    rows["ACTIONABLE"] = code.reshape(-1) / xp.maximum(code.max(), 1e-6)
     rows["INDEX_TAIL"] = (index + DAY_BONUS * nearly) / (1 + DAY_BONUS)
-    return rows | dict.fromkeys(("INDEX", "INDEX_NEAR", "COVERAGE_PRICED", "CANVASS"), index)
+    return {**rows, **dict.fromkeys(("INDEX", "INDEX_NEAR", "COVERAGE_PRICED", "CANVASS"), index)}
+
+
+def judge_visits(params: Params, n_steps: Any, action: Any, prices: Any) -> tuple[Any, Any]:
+    """Worth of a visit to each cell (64,) under a mode, and the factor of each board (59,).
+
+    NumPy or JAX.
+    """
+    saving = saving_of_visits(params, n_steps)
+    xp = namespace_of(saving, action, prices)
+    worth = xp.stack(list(worth_by_mode(params, saving).values()))[action]
+    price = engine.place_prices(params.backlog, prices)
+    enforcement = params.backlog.chance.mean(axis=1)
+    factor = xp.where(action == MODE_NUMBER["ACTIONABLE"], enforcement, 1.0)
+    is_priced = (action == MODE_NUMBER["COVERAGE_PRICED"]) | (action == MODE_NUMBER["CANVASS"])
+    return worth, xp.where(is_priced, xp.exp(PRICE_GAIN * price), factor)
 
 
 def make_orders(
     params: Params, state: State, action: jax.Array, prices: jax.Array, chance: jax.Array
 ) -> Orders:
     """Orders of one mode; `chance` (13,) is uniform: random boards, and whole visits."""
-    saving = saving_of_visits(params, state.backlog.n_steps)
-    worth = jnp.stack(list(worth_by_mode(params, saving).values()))[action]
-    price = engine.place_prices(params.backlog, prices)
-    enforcement = params.backlog.chance.mean(axis=1)
-    factor = jnp.where(action == MODE_NUMBER["ACTIONABLE"], enforcement, 1.0)
-    is_priced = (action == MODE_NUMBER["COVERAGE_PRICED"]) | (action == MODE_NUMBER["CANVASS"])
-    factor = jnp.where(is_priced, jnp.exp(PRICE_GAIN * price), factor)
+    worth, factor = judge_visits(params, state.backlog.n_steps, action, prices)
     crew = jnp.arange(N_CREWS)
     works = (crew < n_on_duty(state.backlog.slot)) & (action != MODE_NUMBER["NO_DISPATCH"])
     works &= ~canvasses(state, action) | (crew > 0)

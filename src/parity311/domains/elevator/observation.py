@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.lax import optimization_barrier as settle
 
+from parity311.arrays import jax, namespace_of, settle, side_by_side
 from parity311.domains.elevator.modes import FORECAST_MODES, saving_of_visits, worth_by_mode
 from parity311.domains.elevator.process import PROCESS
 from parity311.domains.elevator.state import (
@@ -44,29 +42,33 @@ def observe(params: Params, state: State) -> jax.Array:
 
 
 def look_at(params: Params, backlog: engine.Backlog) -> jax.Array:
-    """The backlog in sum, the clock, each order's forecast, then the boards one by one."""
+    """The backlog in sum, the clock, each order's forecast, then the boards one by one.
+
+    NumPy or JAX; of the backlog only who waits and the clock are read.
+    """
+    xp = namespace_of(backlog.waiting, params.typical)
     cells = backlog.waiting.reshape(len(BOARDS), engine.N_CODES, N_AGES)
     by_cell = settle(cells.sum(axis=0))
     by_age = by_cell.sum(axis=0)
     total = by_age.sum()
     late, severe = measure(backlog)
     part = backlog.slot % 6
-    summary = [
+    summary = side_by_side(
         total / params.typical,
         late / params.typical,
         by_age[N_AGES - 4 : N_AGES - 1].sum() / params.typical / NEAR_SHARE,
         by_cell[0].sum() / params.typical / CODE_SHARES[0],
         severe / params.typical / MEAN_WEIGHT,
-        (by_age @ np.arange(N_AGES, dtype=np.float32)) / jnp.maximum(total, 1.0) / N_AGES,
+        (by_age @ np.arange(N_AGES, dtype=np.float32)) / xp.maximum(total, 1.0) / N_AGES,
         1.0 - backlog.n_steps / SHAPE.max_steps,
         n_on_duty(backlog.slot) / N_CREWS,
-        ((part == 2) | (part == 3)).astype(jnp.float32),
-        (backlog.slot >= 30).astype(jnp.float32),
-    ]
+        (part == 2) | (part == 3),
+        backlog.slot >= 30,
+    )
     savings = forecast_savings(params, backlog, by_cell.reshape(-1))
     tail = cells[:, :, -1].sum(axis=1) / params.typical * len(BOARDS)
     rates = params.backlog.chance.mean(axis=1)
-    return jnp.concatenate([jnp.stack(summary), savings, tail, rates]).astype(jnp.float32)
+    return xp.concatenate([summary, savings, tail, rates]).astype(np.float32)
 
 
 def forecast_savings(params: Params, backlog: engine.Backlog, cells: jax.Array) -> jax.Array:
@@ -78,4 +80,5 @@ def forecast_savings(params: Params, backlog: engine.Backlog, cells: jax.Array) 
     n_visits = n_on_duty(backlog.slot) * params.visits[1]
     worth = worth_by_mode(params, saving)
     saved = [engine.take_in_order(cells, worth[name], n_visits) @ saving for name in FORECAST_MODES]
-    return jnp.stack(saved) / jnp.maximum(jnp.stack(saved).max(), 1e-6)
+    xp = namespace_of(*saved)
+    return xp.stack(saved) / xp.maximum(xp.stack(saved).max(), 1e-6)

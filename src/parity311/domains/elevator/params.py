@@ -6,10 +6,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jax, jitted, jnp
 from parity311.domains.elevator.modes import savings_by_step
 from parity311.domains.elevator.observation import look_at
 from parity311.domains.elevator.process import PROCESS
@@ -29,7 +28,7 @@ result, so results are shown at 0, 1/6 and 1/3."""
 CREW_STEPS_A_WEEK = 5 * 2 * N_CREWS + (42 - 10) * NIGHT_CREWS
 
 
-@jax.jit
+@jitted()
 def look_at_starts(params: Params) -> jax.Array:
     """What is seen of each start, (S, n_names)."""
     return jax.vmap(lambda start: look_at(params, start))(engine.all_starts(params.backlog))

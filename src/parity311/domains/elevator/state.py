@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 
+from parity311.arrays import jax, namespace_of
 from parity311.engines.backlog import process as engine
 
 BOARDS = tuple(
@@ -59,11 +59,11 @@ class State(NamedTuple):
 def n_on_duty(slot: jax.Array) -> jax.Array:
     """Crews at work in a step of the week: all from 8 to 16 h on weekdays."""
     is_day = (slot < 30) & ((slot % 6 == 2) | (slot % 6 == 3))
-    return jnp.where(is_day, N_CREWS, NIGHT_CREWS)
+    return namespace_of(slot).where(is_day, N_CREWS, NIGHT_CREWS)
 
 
 def measure(backlog: engine.Backlog) -> tuple[jax.Array, jax.Array]:
     """A30 (open over thirty days) and S (severity-weighted backlog), () each."""
     by_cell = backlog.waiting.sum(axis=0).reshape(engine.N_CODES, N_AGES)
-    severe = by_cell.sum(axis=1) @ jnp.asarray(SEVERITY_WEIGHTS, jnp.float32)
+    severe = by_cell.sum(axis=1) @ namespace_of(by_cell).asarray(SEVERITY_WEIGHTS, np.float32)
     return by_cell[:, -1].sum(), severe

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import jax.numpy as jnp
 import numpy as np
 
 from parity311.domains.heat import office as engine
@@ -30,6 +29,7 @@ from parity311.domains.heat.decision import (
     Params,
     initial_state,
     observe,
+    show,
     transition,
 )
 from parity311.domains.heat.params import (
@@ -37,14 +37,14 @@ from parity311.domains.heat.params import (
     estimate,
     example,
     scale_capacity,
-    seen_complaints,
     truth,
 )
 from parity311.domains.heat.process import PROCESS
 from parity311.domains.heat.rules import candidates, make_score_rule
+from parity311.domains.heat.sight import lasts, room, see
 from parity311.domains.heat.step import most_visits, need_per_slot, stratum_in_hand
 from parity311.engines import heuristics
-from parity311.mdp.contract import Domain, Dynamics, Protocol
+from parity311.mdp.contract import Domain, Dynamics, Protocol, Sight
 
 __all__ = [
     "BUSIEST_MONTH",
@@ -104,6 +104,7 @@ DOMAIN = Domain(
         "expert": partial(make_score_rule, by="expert"),
         "dual_threshold": partial(make_score_rule, price_gain=heuristics.PRICE_GAIN),
     },
+    sight=Sight(see=see, show=show, lasts=lasts, room=room),
     dynamics=Dynamics(
         params_type=Params,
         initial_state=initial_state,
@@ -111,14 +112,13 @@ DOMAIN = Domain(
         observe=observe,
         current_stratum=lambda params, state: stratum_in_hand(state.office),
         need_per_step=lambda params: need_per_slot(RULES, params),
-        steps_per_day=lambda params: jnp.float32(SLOTS_PER_DAY),
+        steps_per_day=lambda params: np.float32(SLOTS_PER_DAY),
         n_waiting=lambda state: state.office.n_open.sum(),
         capacity_per_step=most_visits,
         scale_capacity=scale_capacity,
         example=example,
         estimate=estimate,
         truth=truth,
-        complaints=seen_complaints,
         candidates=candidates,
     ),
 )

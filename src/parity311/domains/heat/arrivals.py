@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-
+from parity311.arrays import jax, jnp
 from parity311.domains.heat.office import MAX_ARRIVALS, N_ROWS
 from parity311.mdp.contract import N_STRATA
 

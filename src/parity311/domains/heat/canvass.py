@@ -6,9 +6,7 @@ finds what is open there unreported at the stratum's true rate.
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
-
+from parity311.arrays import jax, jnp
 from parity311.domains.heat.office import (
     FREE,
     N_ROWS,

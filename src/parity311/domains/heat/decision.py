@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jax, jnp, namespace_of, side_by_side
 from parity311.domains.heat import office as engine
 from parity311.domains.heat.arrivals import draw
 from parity311.domains.heat.estimate import ComplaintKinds
@@ -143,31 +142,65 @@ OBSERVATION_NAMES = (
 )  # fmt: skip
 
 
-def observe(params: Params, state: State) -> jax.Array:
-    """The complaint in hand (zeros in an empty slot), the queue, the season and the weather."""
+class HeatView(NamedTuple):
+    """What is seen of a complaint and of the office that classifies it; (...) each."""
+
+    kind: jax.Array
+    """int32, row of `KINDS`"""
+    n_reports: jax.Array
+    """complaints the incident has had"""
+    queued: jax.Array
+    """cases and further complaints that wait for an inspector"""
+    day_of_year: jax.Array
+    """days since 1 January; whole years more do not matter"""
+    month: jax.Array
+    """int32, 0 = January"""
+    warmth: jax.Array
+    """°F above normal"""
+    is_there: jax.Array
+    """bool: whether there is a complaint in hand at all"""
+
+
+def view_office(state: State) -> HeatView:
+    """The complaint in hand and the office around it."""
     office = state.office
     row, there_is_one = engine.next_to_classify(office)
-    kind = jnp.asarray(KINDS, jnp.float32)[office.kind[row]]
-    units = jnp.asarray(UNITS_BY_KIND, jnp.float32)[office.kind[row]]
-    month = month_of(office)
-    capacity = jnp.maximum(params.office.capacity[month], 1e-3)
-    queued = (office.status == engine.QUEUED).sum() + office.n_extra.sum()
-    day = office.now + START_DAY
-    complaint = jnp.stack(
-        [
-            kind[0],
-            kind[1],
-            jnp.log(units) / np.log(UNITS_BY_LEVEL[-1]),
-            1.0 - kind[3] / 3.0,
-            jnp.minimum(office.n_reports[row] - 1, 4) / 4.0,
-        ]
+    return HeatView(
+        kind=office.kind[row],
+        n_reports=office.n_reports[row],
+        queued=(office.status == engine.QUEUED).sum() + office.n_extra.sum(),
+        day_of_year=office.now + START_DAY,
+        month=month_of(office),
+        warmth=state.warmth,
+        is_there=there_is_one,
     )
-    complaint = jnp.where(there_is_one, complaint, 0.0)
-    office_now = jnp.stack(
-        [
-            jnp.minimum(queued / capacity / 7.0, 3.0),
-            jnp.cos(2 * np.pi * (day - 15.0) / N_DAYS),
-            (jnp.asarray(NORMAL_TEMPERATURE, jnp.float32)[month] + state.warmth - 55.0) / 20.0,
-        ]
+
+
+def show(params: Params, view: HeatView) -> jax.Array:
+    """The complaint in hand (zeros in an empty slot), the queue, the season and the weather.
+
+    NumPy or JAX, (..., 8) for a view with the leading axes (...).
+    """
+    xp = namespace_of(params.office.capacity, *view)
+    kind = xp.asarray(KINDS, np.float32)[view.kind]
+    units = xp.asarray(UNITS_BY_KIND, np.float32)[view.kind]
+    capacity = xp.maximum(params.office.capacity[view.month], 1e-3)
+    complaint = side_by_side(
+        kind[..., 0],
+        kind[..., 1],
+        xp.log(units) / np.log(UNITS_BY_LEVEL[-1]),
+        1.0 - kind[..., 3] / 3.0,
+        xp.minimum(view.n_reports - 1, 4) / 4.0,
     )
-    return jnp.concatenate([complaint[:3], office_now, complaint[3:]])
+    complaint = xp.where(xp.asarray(view.is_there)[..., None], complaint, np.float32(0.0))
+    office_now = side_by_side(
+        xp.minimum(view.queued / capacity / 7.0, 3.0),
+        xp.cos(2 * np.pi * (view.day_of_year - 15.0) / N_DAYS),
+        (xp.asarray(NORMAL_TEMPERATURE, np.float32)[view.month] + view.warmth - 55.0) / 20.0,
+    )
+    return xp.concatenate([complaint[..., :3], office_now, complaint[..., 3:]], axis=-1)
+
+
+def observe(params: Params, state: State) -> jax.Array:
+    """What is shown of the complaint in hand and of the office."""
+    return show(params, view_office(state))

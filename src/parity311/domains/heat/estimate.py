@@ -12,9 +12,9 @@ from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jnp
 from parity311.domains.heat.office import OfficeParams
 from parity311.domains.heat.step import OfficeProcess
 from parity311.estimation import casebook

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jnp
 from parity311.domains.heat.office import OfficeParams
 from parity311.domains.heat.step import OfficeProcess
 from parity311.engines.backlog.params import EXAMPLE_REPORTED

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jax, jnp
 from parity311.engines.positions import first_of_smallest
 from parity311.engines.trips import SHARED_TIME
 from parity311.mdp.contract import N_STRATA

@@ -11,12 +11,7 @@ import numpy as np
 from parity311.domains.heat.decision import (
     COMPLAINT_KINDS,
     KINDS,
-    N_DAYS,
-    NORMAL_TEMPERATURE,
-    OBSERVATION_NAMES,
     SLOTS_PER_DAY,
-    UNITS_BY_LEVEL,
-    UNITS_EDGES,
     Params,
 )
 from parity311.domains.heat.estimate import (
@@ -27,8 +22,6 @@ from parity311.domains.heat.estimate import (
 )
 from parity311.domains.heat.example import example_office
 from parity311.domains.heat.process import PROCESS
-from parity311.estimation.recorded_reports import read_reports
-from parity311.mdp.contract import SeenComplaints
 from parity311.records.store import Records, open_records
 
 BUSIEST_MONTH = 0.75
@@ -91,30 +84,3 @@ def truth(city: str | Path, date_from: date) -> Params:
     records, happened = open_records(city), open_truth(city)
     silent = PROCESS.reporting.zero_inflation
     return make_params(true_figures(records, happened, COMPLAINT_KINDS, date_from, silent))
-
-
-def seen_complaints(
-    records: Records, params: Params, date_from: date, date_to: date
-) -> SeenComplaints:
-    """The complaints on record as the policy would have seen them; weather as it normally is."""
-    del params
-    reports = read_reports(records, "heat", date_from, date_to, COMPLAINT_KINDS.flags)
-    level = np.searchsorted(UNITS_EDGES, reports.units, side="right")
-    normal = np.asarray(NORMAL_TEMPERATURE, np.float64)[reports.month]
-    features = {
-        "is_building_wide": reports.flags["is_building_wide"],
-        "is_no_heat": reports.flags["is_no_heat"],
-        "unit_count": np.log(np.asarray(UNITS_BY_LEVEL)[level]) / np.log(UNITS_BY_LEVEL[-1]),
-        "queue": np.minimum(reports.n_waiting / reports.visits_per_day / 7.0, 3.0),
-        "season": np.cos(2 * np.pi * (reports.day_of_year - 15.0) / N_DAYS),
-        "temperature": (normal - 55.0) / 20.0,
-        "severity": 1.0 - reports.code / 3.0,
-        "recurrence": np.minimum(reports.n_earlier, 4) / 4.0,
-    }
-    return SeenComplaints(
-        complaint_id=reports.complaint_id,
-        tract=reports.tract,
-        severity=reports.severity,
-        stratum=reports.stratum,
-        features=np.column_stack([features[name] for name in OBSERVATION_NAMES]),
-    )

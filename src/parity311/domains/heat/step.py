@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.lax import optimization_barrier as settle
 
+from parity311.arrays import jax, jnp, settle
 from parity311.domains.heat import office as engine
 from parity311.domains.heat.arrivals import HeatDraws, choose, count_by_stratum, poisson
 from parity311.domains.heat.canvass import canvass

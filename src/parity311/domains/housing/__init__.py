@@ -7,8 +7,7 @@ choosing which tenants deserve an answer.
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-
+from parity311.arrays import jnp
 from parity311.domains.housing.decision import carry_on, choose_visits, initial_state, transition
 from parity311.domains.housing.observation import BACKLOG_NAMES, OBSERVATION_NAMES, observe
 from parity311.domains.housing.params import (
@@ -28,6 +27,7 @@ from parity311.domains.housing.rules import (
     make_dual,
     make_expert,
 )
+from parity311.domains.housing.sight import SIGHT
 from parity311.domains.housing.state import (
     ACTION_NAMES,
     CAPACITY_WEEK,
@@ -104,6 +104,7 @@ DOMAIN = Domain(
         "dual_threshold": make_dual,
         "canvass": play_action("CANVASS", "unsanitary_condition"),
     },
+    sight=SIGHT,
     dynamics=backlog_dynamics(
         SHAPE,
         layout_of=layout_of,

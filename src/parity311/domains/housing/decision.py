@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.lax import optimization_barrier as settle
 
+from parity311.arrays import jax, jnp, namespace_of, settle
 from parity311.domains.housing.observation import look_at
 from parity311.domains.housing.state import (
     ACTION_NUMBER,
@@ -54,21 +52,23 @@ def choose_visits(
 ) -> jax.Array:
     """Cases visited this hour, (72, 64): by code and age in the chosen category, or in all.
 
-    Cases that are alike in all the order looks at are served in proportion to their number.
+    Cases that are alike in all the order looks at are served in proportion to their number. NumPy
+    or JAX.
     """
+    xp = namespace_of(backlog.waiting, action, prices, n_visits)
     is_served = (np.arange(N_CATEGORIES) == action) | (action >= N_CATEGORIES)
     cells = backlog.waiting.reshape(N_CATEGORIES, N_STRATA, -1)
-    cells = jnp.where(is_served[:, None, None], cells, 0.0)
+    cells = xp.where(is_served[:, None, None], cells, np.float32(0.0))
     by_stratum = settle(cells.sum(axis=0))
     everybody = by_stratum.sum(axis=0)
-    today = engine.take_in_order(everybody, jnp.asarray(SHAPE.code_then_age), n_visits)
-    share = jnp.broadcast_to(today / jnp.maximum(everybody, 1e-6), by_stratum.shape)
+    today = engine.take_in_order(everybody, xp.asarray(SHAPE.code_then_age), n_visits)
+    share = xp.broadcast_to(today / xp.maximum(everybody, 1e-6), by_stratum.shape)
     groups = by_stratum.reshape(N_STRATA * engine.N_CODES, N_AGES)
-    score = 3.0 - jnp.arange(engine.N_CODES) + PRICE_GAIN * prices[:, None]
+    score = 3.0 - xp.arange(engine.N_CODES) + PRICE_GAIN * prices[:, None]
     priced = engine.take_by_group(groups, score.reshape(-1), n_visits).reshape(by_stratum.shape)
     is_priced = (action == ACTION_NUMBER["COVERAGE_PRICED"]) | (action == ACTION_NUMBER["CANVASS"])
-    share = jnp.where(is_priced, priced / jnp.maximum(by_stratum, 1e-6), share)
-    return (cells * jnp.minimum(share, 1.0)).reshape(N_PLACES, -1)
+    share = xp.where(is_priced, priced / xp.maximum(by_stratum, 1e-6), share)
+    return (cells * xp.minimum(share, 1.0)).reshape(N_PLACES, -1)
 
 
 def transition(

@@ -6,10 +6,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jax, jitted, jnp
 from parity311.domains.housing.observation import look_at
 from parity311.domains.housing.process import PROCESS
 from parity311.domains.housing.state import CODES, N_AGES, N_CATEGORIES, N_PLACES, SHAPE, Params
@@ -37,7 +36,7 @@ def scale_capacity(params: Params, factor: float) -> Params:
     return scaled._replace(start_seen=look_at_starts(scaled))
 
 
-@jax.jit
+@jitted()
 def look_at_starts(params: Params) -> jax.Array:
     """What is seen of each start, (S, n_names)."""
     trail = average_trail(params.backlog)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
+from parity311.arrays import jax
 from parity311.domains.housing.process import PROCESS
 from parity311.domains.housing.trail import Trail
 from parity311.engines.backlog import process as engine

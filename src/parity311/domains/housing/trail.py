@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jax, jnp, namespace_of, side_by_side
 from parity311.engines.backlog.process import N_CODES, Backlog, BacklogParams
 from parity311.engines.backlog.step import Stepped
 
@@ -57,17 +56,16 @@ def look_back(params: BacklogParams, backlog: Backlog, trail: Trail, n_ages: int
     usual = params.cases_per_day.sum() / 24.0
     hour = 2.0 * np.pi * (backlog.slot % 24) / 24.0
     month = 2.0 * np.pi * backlog.month / 12.0
-    lags = jnp.stack([trail.arrivals[i] for i in (0, 1, 2, 23)])
-    means = jnp.stack([trail.arrivals.mean(), trail.week_mean])
-    calendar = jnp.stack(
-        [
-            trail.recurrence,
-            jnp.sin(hour),
-            jnp.cos(hour),
-            (backlog.slot >= 120).astype(jnp.float32),
-            jnp.sin(month),
-            jnp.cos(month),
-        ]
+    xp = namespace_of(usual, trail.arrivals, trail.close_days)
+    lags = side_by_side(*(trail.arrivals[i] for i in (0, 1, 2, 23)))
+    means = side_by_side(trail.arrivals.mean(), trail.week_mean)
+    calendar = side_by_side(
+        trail.recurrence,
+        xp.sin(hour),
+        xp.cos(hour),
+        backlog.slot >= 120,
+        xp.sin(month),
+        xp.cos(month),
     )
-    counts = jnp.concatenate([lags, means]) / usual
-    return jnp.concatenate([trail.close_days[None] / n_ages, counts, calendar])
+    counts = xp.concatenate([lags, means]) / usual
+    return xp.concatenate([xp.asarray(trail.close_days)[None] / n_ages, counts, calendar])

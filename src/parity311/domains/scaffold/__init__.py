@@ -6,8 +6,9 @@ under it. Source: DOB complaints of codes 23, 24, 1E and 70. Not for: releasing 
 
 from __future__ import annotations
 
-import jax.numpy as jnp
+import numpy as np
 
+from parity311.arrays import jnp
 from parity311.domains.scaffold.decision import (
     ESCALATION_COST,
     initial_state,
@@ -18,6 +19,7 @@ from parity311.domains.scaffold.observation import OBSERVATION_NAMES, observe
 from parity311.domains.scaffold.params import estimate, example, truth
 from parity311.domains.scaffold.process import PROCESS
 from parity311.domains.scaffold.rules import candidates, make_expert, make_rule
+from parity311.domains.scaffold.sight import see
 from parity311.domains.scaffold.sites import HOURS, need_per_site
 from parity311.domains.scaffold.state import (
     BATCH,
@@ -35,7 +37,7 @@ from parity311.domains.scaffold.state import (
 from parity311.engines.backlog import rules as backlog_rules
 from parity311.engines.backlog.rules import play_action
 from parity311.engines.trips import SHARED_TIME
-from parity311.mdp.contract import Action, Domain, Dynamics, Protocol
+from parity311.mdp.contract import Action, Domain, Dynamics, Protocol, Sight
 
 __all__ = [
     "BATCH",
@@ -102,6 +104,7 @@ DOMAIN = Domain(
         "expert": make_expert,
         "dual_threshold": make_rule(0.6, price_gain=1.0),
     },
+    sight=Sight(see=see, show=observe, is_repeated=True),
     dynamics=Dynamics(
         params_type=Params,
         initial_state=initial_state,
@@ -109,7 +112,7 @@ DOMAIN = Domain(
         observe=observe,
         current_stratum=lambda params, state: state.stratum,
         need_per_step=lambda params: need_per_site(params, MAX_STEPS),
-        steps_per_day=lambda params: jnp.float32(HOURS),
+        steps_per_day=lambda params: np.float32(HOURS),
         example=example,
         estimate=estimate,
         truth=truth,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jax, jnp
 from parity311.domains.scaffold.sites import HOURS
 from parity311.domains.scaffold.state import (
     BATCH,

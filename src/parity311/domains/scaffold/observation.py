@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
-
+from parity311.arrays import jax, namespace_of, side_by_side
 from parity311.domains.scaffold.state import MAX_STEPS, MOST_TOKENS, Params, State, is_office_hour
 
 OBSERVATION_NAMES = (
@@ -14,18 +12,21 @@ OBSERVATION_NAMES = (
 
 
 def observe(params: Params, state: State) -> jax.Array:
-    """The five published features, scaled; then code, inspector, order and clock."""
+    """The five published features, scaled; then code, inspector, order and clock.
+
+    NumPy or JAX, with any leading axes; what is latent is not read and may be None.
+    """
+    xp = namespace_of(params.zip_rate, state.stratum, state.n_open)
     usual = 1.0 + 24.0 * params.zip_rate[state.stratum]
-    values = [
+    return side_by_side(
         state.n_created,
-        jnp.minimum(state.n_open, 5.0) / 5.0,
-        jnp.minimum(state.recurrent, 5.0) / 5.0,
-        jnp.minimum(state.zip_freq / usual, 5.0) / 5.0,
-        jnp.minimum(state.since_resolution / 168.0, 3.0) / 3.0,
-        jnp.where(state.n_open > 0, 1.0 - state.code / 3.0, 0.0),
+        xp.minimum(state.n_open, 5.0) / 5.0,
+        xp.minimum(state.recurrent, 5.0) / 5.0,
+        xp.minimum(state.zip_freq / usual, 5.0) / 5.0,
+        xp.minimum(state.since_resolution / 168.0, 3.0) / 3.0,
+        xp.where(state.n_open > 0, 1.0 - state.code / 3.0, 0.0),
         state.tokens / MOST_TOKENS,
-        (state.order > 0).astype(jnp.float32),
-        is_office_hour(state.hour).astype(jnp.float32),
+        state.order > 0,
+        is_office_hour(state.hour),
         1.0 - state.n_steps / MAX_STEPS,
-    ]
-    return jnp.stack(values).astype(jnp.float32)
+    )

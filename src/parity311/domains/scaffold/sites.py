@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jax, jnp, namespace_of
 from parity311.engines.backlog import process as engine
 from parity311.errors import InputError
 from parity311.estimation.backlog import BacklogLayout
@@ -143,7 +142,11 @@ def site_params_from(
 
 def need_per_site(params: SiteParams, max_steps: int) -> jax.Array:
     """Hazards per site and hour, reported or not, by stratum (6,)."""
-    shares = jnp.diff(params.cases, prepend=0.0).reshape(N_STRATA, engine.N_CODES)
+    shares = (
+        namespace_of(params.cases)
+        .diff(params.cases, prepend=np.float32(0.0))
+        .reshape(N_STRATA, engine.N_CODES)
+    )
     first = (shares * params.chance).sum(axis=1) / max_steps
     later = shares.sum(axis=1) * params.incident_rate * params.chance.mean(axis=1)
     return (first + later) * (1.0 + params.unreported)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
-
+from parity311.arrays import jax
 from parity311.domains.scaffold.sites import SiteParams
 
 MAX_STEPS = 168

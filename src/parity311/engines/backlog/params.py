@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jnp
 from parity311.city.process import ComplaintProcess
 from parity311.engines.backlog.process import N_CODES, BacklogParams, BacklogShape
 from parity311.errors import InputError

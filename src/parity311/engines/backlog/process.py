@@ -11,11 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.lax import optimization_barrier as settle
 
+from parity311.arrays import jax, jnp, namespace_of, settle
 from parity311.mdp.contract import N_STRATA
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
 
@@ -190,16 +188,18 @@ def take_in_order(counts: jax.Array, score: jax.Array, n_visits: jax.Array) -> j
     A running count in any order, as one product: there is no sorting in a step. Equal scores are
     served in the order of the cells.
     """
-    return jnp.clip(n_visits - counts @ comes_first(score), 0.0, counts)
+    xp = namespace_of(counts, score, n_visits)
+    return xp.clip(n_visits - counts @ comes_first(score), 0.0, counts)
 
 
 def take_by_group(cells: jax.Array, score: jax.Array, n_visits: jax.Array) -> jax.Array:
     """Cases visited among (G, A) counts: groups by score (G,), in a group the oldest first."""
+    xp = namespace_of(cells, score, n_visits)
     total = cells.sum(axis=1)
-    allotted = jnp.clip(n_visits - total @ comes_first(score), 0.0, total)
+    allotted = xp.clip(n_visits - total @ comes_first(score), 0.0, total)
     n_ages = cells.shape[1]
     older = cells @ np.tril(np.ones((n_ages, n_ages), np.float32), -1)
-    return jnp.clip(allotted[:, None] - older, 0.0, cells)
+    return xp.clip(allotted[:, None] - older, 0.0, cells)
 
 
 def comes_first(score: jax.Array) -> jax.Array:
@@ -207,7 +207,7 @@ def comes_first(score: jax.Array) -> jax.Array:
     n = score.shape[0]
     earlier = np.arange(n)[:, None] < np.arange(n)[None, :]
     ahead = (score[:, None] > score[None, :]) | ((score[:, None] == score[None, :]) & earlier)
-    return ahead.astype(jnp.float32)
+    return ahead.astype(np.float32)
 
 
 def serve(
@@ -297,21 +297,22 @@ def steps_ahead(
 
     Returns all of them and those spent in the last age, (A,) each: what closing it now saves.
     """
+    xp = namespace_of(params.put_away_per_day, n_steps)
     n_ages = shape.n_ages
-    left = jnp.maximum(shape.max_steps - n_steps, 0).astype(jnp.float32)
+    left = xp.maximum(shape.max_steps - n_steps, 0).astype(np.float32)
     ticks = (n_ages - 1 - np.arange(n_ages)) * shape.bin_steps
     # A case that reaches the last age at this step's tick is counted there at this step's end.
-    until = jnp.maximum(ticks - (n_steps % shape.bin_steps) - 1, 0).astype(jnp.float32)
-    until = jnp.where(np.arange(n_ages) == n_ages - 1, 0.0, until)
-    late = jnp.maximum(left - until, 0.0)
-    leaving = jnp.maximum(params.put_away_per_day / shape.steps_per_day, 1e-7)
+    until = xp.maximum(ticks - (n_steps % shape.bin_steps) - 1, 0).astype(np.float32)
+    until = xp.where(np.arange(n_ages) == n_ages - 1, np.float32(0.0), until)
+    late = xp.maximum(left - until, 0.0)
+    leaving = xp.maximum(params.put_away_per_day / shape.steps_per_day, 1e-7)
     # It is put away with this chance a step: the wait is that of a geometric law, cut off.
     stays = 1.0 - leaving
-    expected = (1.0 - jnp.exp(late * jnp.log(stays))) / leaving
+    expected = (1.0 - xp.exp(late * xp.log(stays))) / leaving
     is_oldest = np.arange(n_ages) == n_ages - 1
-    expected = jnp.where(is_oldest, expected * stays, expected)
-    late = jnp.where(params.put_away_per_day > 0, expected, late)
-    return settle((jnp.minimum(until, left) + late, late))
+    expected = xp.where(is_oldest, expected * stays, expected)
+    late = xp.where(params.put_away_per_day > 0, expected, late)
+    return settle((xp.minimum(until, left) + late, late))
 
 
 def lasting_steps(params: BacklogParams, n_steps: jax.Array, shape: BacklogShape) -> jax.Array:
@@ -393,10 +394,11 @@ def need_by_stratum(params: BacklogParams) -> jax.Array:
 
 def life_ahead(params: BacklogParams, n_steps: jax.Array, shape: BacklogShape) -> jax.Array:
     """Days to the end of the episode that an incident in nobody's line is expected to last, ()."""
-    left = jnp.maximum(shape.max_steps - n_steps, 0) / shape.steps_per_day
-    return params.lifetime_days * (1.0 - jnp.exp(-left / params.lifetime_days))
+    xp = namespace_of(params.lifetime_days, n_steps)
+    left = xp.maximum(shape.max_steps - n_steps, 0) / shape.steps_per_day
+    return params.lifetime_days * (1.0 - xp.exp(-left / params.lifetime_days))
 
 
-def place_prices(params: BacklogParams, prices: jax.Array) -> jax.Array:
+def place_prices(params: BacklogParams, prices: jax.Array | np.ndarray) -> jax.Array:
     """Coverage price of each place (P,): that of the strata its cases come from."""
     return params.mix @ prices[:N_STRATA]

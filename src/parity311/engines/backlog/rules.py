@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jax, jnp
 from parity311.engines import heuristics
 from parity311.mdp.contract import Policy
 from parity311.mdp.harness import Harness
@@ -17,9 +15,7 @@ from parity311.mdp.harness import Harness
 Maker = Callable[[Any, Harness], Policy]
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class LinearChoice:
+class LinearChoice(NamedTuple):
     """Take the action with the highest linear score of what is observed; ties go to the first."""
 
     weights: jax.Array
@@ -31,6 +27,11 @@ class LinearChoice:
         """Decide."""
         del key
         return jnp.argmax(observation @ self.weights + self.bias).astype(jnp.int32)
+
+    def arrays(self, harness: Harness) -> dict[str, np.ndarray]:
+        """The rule as named arrays: a network of one layer."""
+        del harness
+        return {"weight_0": np.asarray(self.weights), "bias_0": np.asarray(self.bias)}
 
 
 def linear_choice(

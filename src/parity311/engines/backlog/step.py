@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax.lax import optimization_barrier as settle
-
+from parity311.arrays import jax, jnp, settle
 from parity311.engines.backlog import process as engine
 from parity311.mdp.contract import N_STRATA, Tally
 

@@ -17,10 +17,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jax, jnp, namespace_of
 from parity311.mdp.contract import N_STRATA
 
 N_SEASONS = 4
@@ -172,13 +171,18 @@ class StreamShape(NamedTuple):
 
 
 def pick(values: jax.Array, index: jax.Array) -> jax.Array:
-    """values[index] of a short list: a sum over a mask, as a gather is slow on a CPU."""
-    return jnp.where(jnp.arange(values.shape[0]) == index, values, 0).sum(dtype=values.dtype)
+    """values[..., index] of a short list (..., n): a sum over a mask, as a gather is slow on a CPU.
+
+    NumPy or JAX; the leading axes are those of the index.
+    """
+    xp = namespace_of(values, index)
+    is_it = xp.arange(values.shape[-1]) == xp.asarray(index)[..., None]
+    return xp.where(is_it, values, 0).sum(axis=-1, dtype=values.dtype)
 
 
 def severity_weight(level: jax.Array) -> jax.Array:
     """What one day unresolved weighs at this level."""
-    return pick(jnp.asarray(SEVERITY_WEIGHTS, jnp.float32), level)
+    return pick(namespace_of(level).asarray(SEVERITY_WEIGHTS, np.float32), level)
 
 
 HISTORY_SCORE = 0.5
@@ -197,29 +201,30 @@ def waiting_factors(params: StreamParams) -> jax.Array:
     A case with n ahead is visited at once if the round makes more than n visits now, else the
     same holds a step later with those visits off the queue. Exact while the season lasts.
     """
-    keep = jnp.exp(-params.days_per_step / params.lifetime_days)
+    xp = namespace_of(params.days_per_step, params.lifetime_days, params.visits_per_step)
+    keep = xp.exp(-params.days_per_step / params.lifetime_days)
     least, rest = split_visits(params)
     found: list[jax.Array] = []
     for n_ahead in range(QUEUE_SLOTS):
         # With n ahead and m visits: now if m > n, else one step later with n - m ahead. Where
         # m = 0 the same factor stands on both sides of the equation.
-        value, stays = jnp.zeros(N_SEASONS), jnp.zeros(N_SEASONS)
+        value, stays = xp.zeros(N_SEASONS), xp.zeros(N_SEASONS)
         for extra, share in ((0, 1.0 - rest), (1, rest)):
             for m in range(MAX_VISITS + 1):
-                weight = share * (jnp.minimum(least + extra, MAX_VISITS) == m)
+                weight = share * (xp.minimum(least + extra, MAX_VISITS) == m)
                 if m > n_ahead:
                     value += weight
                 elif m == 0:
                     stays += weight * keep
                 else:
                     value += weight * keep * found[n_ahead - m]
-        found.append(value / jnp.maximum(1.0 - stays, 1e-9))
-    return jnp.stack(found, axis=1) * jnp.exp(-params.lead_days / params.lifetime_days)
+        found.append(value / xp.maximum(1.0 - stays, 1e-9))
+    return xp.stack(found, axis=1) * xp.exp(-params.lead_days / params.lifetime_days)
 
 
 def split_visits(params: StreamParams) -> tuple[jax.Array, jax.Array]:
     """Visits made in every step, and the chance of one more."""
-    least = jnp.floor(params.visits_per_step)
+    least = namespace_of(params.visits_per_step).floor(params.visits_per_step)
     return least, params.visits_per_step - least
 
 
@@ -291,12 +296,13 @@ def current_stratum(params: StreamParams, state: StreamState) -> jax.Array:
 
 def need_per_step(params: StreamParams) -> jax.Array:
     """Actionable incidents that begin per step, reported or not, by stratum (6,)."""
+    xp = namespace_of(params.kinds, params.cells, params.days_per_step)
     chance = params.kinds[params.cells // N_STRATA, 0]
-    groups = (params.cells % N_STRATA)[..., None] == jnp.arange(N_STRATA)
+    groups = (params.cells % N_STRATA)[..., None] == xp.arange(N_STRATA)
     need = (groups * chance[..., None]).mean(axis=1)
     # Seasons last equally long, so the one with more complaints has more steps.
     steps = (1.0 / params.days_per_step) / (1.0 / params.days_per_step).sum()
-    return (steps @ need) / jnp.maximum(params.reported_share, 1e-6)
+    return (steps @ need) / xp.maximum(params.reported_share, 1e-6)
 
 
 def steps_per_day(params: StreamParams) -> jax.Array:
@@ -320,17 +326,21 @@ class Scene(NamedTuple):
 
 
 def describe_scene(shape: StreamShape, state: StreamState) -> Scene:
-    """What domains build their observations from."""
+    """What domains build their observations from: NumPy or JAX, with any leading axes.
+
+    Of the state only the complaint, the season, the queue's length, the crew and what is open are
+    read; the rest may be None.
+    """
     place = shape.place(state.kind)
     history = state.kind % shape.n_histories
-    top = jnp.float32(N_LEVELS - 1)
+    top = np.float32(N_LEVELS - 1)
     return Scene(
-        place=place / jnp.float32(max(shape.n_places - 1, 1)),
+        place=place / np.float32(max(shape.n_places - 1, 1)),
         level=shape.level(state.kind) / top,
-        history=history / jnp.float32(max(shape.n_histories - 1, 1)),
-        season=state.season / jnp.float32(N_SEASONS - 1),
-        backlog=state.n_queued / jnp.float32(QUEUE_SLOTS),
-        crew_free=1.0 - state.is_crew_busy.astype(jnp.float32),
+        history=history / np.float32(max(shape.n_histories - 1, 1)),
+        season=state.season / np.float32(N_SEASONS - 1),
+        backlog=state.n_queued / np.float32(QUEUE_SLOTS),
+        crew_free=1.0 - state.is_crew_busy.astype(np.float32),
         open_here=pick(state.open_level, place) / top,
         open_levels=state.open_level / top,
     )

@@ -8,14 +8,12 @@ the queue raises the bars, the coverage price lowers them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from parity311.arrays import jax, jnp
 from parity311.engines import heuristics
 from parity311.engines.stream.process import (
     N_LEVELS,
@@ -59,9 +57,7 @@ class StreamLayout(NamedTuple):
     crew: str = "crew_free"
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class StreamRule:
+class StreamRule(NamedTuple):
     """Take the strongest action whose bar the score exceeds; the mildest if none."""
 
     strides: jax.Array
@@ -82,6 +78,17 @@ class StreamRule:
         score = self.scores[jnp.clip(cell, 0, self.scores.shape[0] - 1)]
         score += jnp.dot(self.slopes, observation)
         return (score > self.bars).sum().astype(jnp.int32)
+
+    def arrays(self, harness: Harness) -> dict[str, np.ndarray]:
+        """The rule as named arrays."""
+        return heuristics.ladder_arrays(
+            np.asarray(self.slopes),
+            self.bars,
+            harness.n_actions,
+            strides=self.strides,
+            offset=self.offset,
+            cell_scores=self.scores,
+        )
 
 
 class Seen(NamedTuple):
@@ -217,7 +224,7 @@ def tune_bar(
         rate = float(queue_shares(ordered, float(params.visits_per_step)) @ earned)
         if rate > best + 1e-9:
             best, found = rate, float(bar)
-    return replace(rule, bars=rule.bars.at[0].set(found))
+    return rule._replace(bars=rule.bars.at[0].set(found))
 
 
 def score_rule(

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from jax.tree_util import Partial
 
+from parity311.arrays import jax
 from parity311.engines import heuristics
 from parity311.engines.heuristics import CaseTable, Threshold
 from parity311.engines.table import scores
@@ -30,7 +30,7 @@ def score_margin(
     harness: Harness,
     price_gain: float = 0.0,
     prior: float = scores.CELL_PRIOR,
-) -> Partial:
+) -> jax.tree_util.Partial:
     """Log odds of being actionable on what the policy sees, plus the coverage price."""
     levels = tuple(cases.levels[i] for i in harness.columns)
     chances = scores.cell_chances(cases, harness.columns, prior)
@@ -38,7 +38,10 @@ def score_margin(
 
 
 def hold_to_capacity(
-    margin: Partial, cases: CaseTable, harness: Harness, prices: np.ndarray | None = None
+    margin: jax.tree_util.Partial,
+    cases: CaseTable,
+    harness: Harness,
+    prices: np.ndarray | None = None,
 ) -> Threshold:
     """Rule on a margin that makes as many visits among these cases as the inspectors can."""
     observations = case_observations(cases, harness, prices)

@@ -26,7 +26,6 @@ from parity311.evaluation.off_policy.records import (
     escalation_chances,
     has_recorded_log,
     last_known_day,
-    no_recorded_log,
     read_agency_log,
 )
 from parity311.evaluation.off_policy.rosenbaum import bound_value, overturning_gamma
@@ -35,6 +34,7 @@ from parity311.mdp.contract import Domain
 from parity311.mdp.harness import Harness
 from parity311.records.store import Records, open_records
 from parity311.resampling import studentised
+from parity311.serving.period import no_recorded_log
 
 GAMMAS = (1.0, 1.25, 1.5, 2.0, 3.0)
 """Odds ratios at which the bounds of a hidden reason are told."""
@@ -154,7 +154,7 @@ def _policies(harness: Harness, params: Any, wanted: Sequence[str]) -> list[tupl
 
 def _load(folder: Path, harness: Harness) -> Any:
     """A saved policy as something with chances."""
-    from parity311.training.saving import load_policy
+    from parity311.serving.policy import load_policy
 
     loaded = load_policy(folder)
     if tuple(loaded.manifest["observation_names"]) != harness.observation_names:

@@ -18,7 +18,7 @@ from jax.tree_util import Partial
 from parity311.engines import heuristics
 from parity311.engines.heuristics import Threshold
 from parity311.mdp.contract import Policy
-from parity311.training.saving import LoadedPolicy
+from parity311.serving.policy import LoadedPolicy
 
 N_ASKED = 8
 """Keys with which a policy is asked whether it draws lots."""

@@ -14,26 +14,16 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from parity311.engines.stream.process import (
-    QUEUE_SLOTS,
-    SEVERITY_WEIGHTS,
-    Queue,
-    StreamParams,
-    StreamState,
-)
-from parity311.errors import InputError
-from parity311.estimation.recorded_reports import RecordedReports, read_reports
-from parity311.estimation.stream_book import StreamOffice, read_book
+from parity311.engines.stream.process import SEVERITY_WEIGHTS
 from parity311.evaluation.off_policy.logs import STRATIFIED_NAMES, Logs, outcomes_by_stratum
 from parity311.mdp.contract import Domain
 from parity311.mdp.harness import Harness
 from parity311.records.cases import check_enough, service_level
 from parity311.records.schema import SERVICE_LEVEL_DAYS
 from parity311.records.store import Records
+from parity311.serving.period import SeenPeriod, decides_by_case, no_recorded_log, see_period
 
 ESCALATE = 1
 OUTCOME_NAMES = (*STRATIFIED_NAMES, "correct", "visits")
@@ -81,32 +71,31 @@ def read_agency_log(
     in days by its severity weight, in cost by the visits it takes on record.
     """
     domain = harness.domain
-    reports = read_reports(records, domain.slug, date_from, date_to, ())
-    ids, features = see_cases(domain, records, params, date_from, date_to, reports)
-    place = {name: i for i, name in enumerate(reports.complaint_id)}
-    rows = np.array([place.get(str(name), -1) for name in ids])
-    is_first = (rows >= 0) & (reports.n_earlier[rows] == 0)
-    rows, features, ids = rows[is_first], features[is_first], np.asarray(ids, str)[is_first]
+    if not has_recorded_log(domain):
+        raise no_recorded_log(domain)
+    period = see_period(domain, records, params, date_from, date_to)
+    complaints, code, stratum = period.complaints, period.code, period.complaints.stratum
+    ids, n = complaints.complaint_id, len(code)
     dates = (date_from, date_to)
-    check_enough(records, domain.slug, len(rows), dates, FEWEST_DECISIONS, "decisions about")
+    check_enough(records, domain.slug, n, dates, FEWEST_DECISIONS, "decisions about")
     n_visits, is_found = _what_happened(records, domain.slug, ids)
-    weight = np.array(SEVERITY_WEIGHTS)[::-1][reports.code[rows]]
+    weight = np.array(SEVERITY_WEIGHTS)[::-1][code]
     found = is_found > 0
     speed_unit = float(weight[found].mean()) if found.any() else 1.0
     visits_per_found = float(n_visits.sum() / max(found.sum(), 1))
     speed, cost = weight * is_found / speed_unit, n_visits / visits_per_found
     reward = preference[0] * speed - preference[1] * cost
-    by_stratum = outcomes_by_stratum(reward, reports.stratum[rows])
+    by_stratum = outcomes_by_stratum(reward, stratum)
     outcome = np.column_stack([by_stratum, is_found, n_visits])
-    seen = np.column_stack([features[:, np.array(harness.columns)], np.zeros(len(rows))])
-    observation = np.column_stack([seen[:, :-1], _covariates(reports, rows)])
+    seen = np.column_stack([complaints.features[:, np.array(harness.columns)], np.zeros(n)])
+    observation = np.column_stack([seen[:, :-1], _covariates(period)])
     lay = lambda x: x[None, :, None]  # noqa: E731
     logs = Logs(
         observation=lay(observation),
         action=lay((n_visits > 0).astype(np.int64)),
-        propensity=np.full((1, len(rows), 1), np.nan),
+        propensity=np.full((1, n, 1), np.nan),
         outcome=lay(outcome),
-        is_live=np.ones((1, len(rows), 1), bool),
+        is_live=np.ones((1, n, 1), bool),
         outcome_names=OUTCOME_NAMES,
         n_actions=2,
     )
@@ -114,21 +103,22 @@ def read_agency_log(
         logs=logs,
         seen=seen,
         complaint_id=ids,
-        code=reports.code[rows],
-        stratum=reports.stratum[rows],
+        code=code,
+        stratum=stratum,
         speed_unit=speed_unit,
         visits_per_found=visits_per_found,
         dates=dates,
     )
 
 
-def _covariates(reports: RecordedReports, rows: np.ndarray) -> np.ndarray:
+def _covariates(period: SeenPeriod) -> np.ndarray:
+    month = period.began.astype(np.int64).astype("datetime64[D]").astype("datetime64[M]")
     return np.column_stack(
         [
-            reports.code[rows],
-            np.log1p(np.maximum(reports.n_waiting[rows], 0)),
-            reports.month[rows] // 3,
-            np.log1p(reports.units[rows]),
+            period.code,
+            np.log1p(period.ahead),
+            month.astype(np.int64) % 12 // 3,
+            np.log1p(period.units),
         ]
     ).astype(np.float64)
 
@@ -157,76 +147,9 @@ WHERE c.domain = $domain GROUP BY 1""",
     return pairs[:, 0], pairs[:, 1]
 
 
-def see_cases(
-    domain: Domain,
-    records: Records,
-    params: Any,
-    date_from: date,
-    date_to: date,
-    reports: RecordedReports,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Ids and features (n, n_names) of cases, as the domain's policies would have seen them."""
-    play = domain.play
-    if play.complaints is not None:
-        seen = play.complaints(records, params, date_from, date_to)
-        return np.asarray(seen.complaint_id), np.asarray(seen.features, np.float64)
-    office = next(
-        (x for x in getattr(play.estimate, "args", ()) if isinstance(x, StreamOffice)), None
-    )
-    # Other processes may be estimated from an office's books, too, and have a state of their own.
-    if office is None or play.params_type is not StreamParams:
-        raise no_recorded_log(domain)
-    return _see_stream(domain, office, records, params, date_from, date_to, reports)
-
-
-def no_recorded_log(domain: Domain) -> InputError:
-    """Error for a domain whose decisions are not whether to visit a complaint that came in."""
-    return InputError(
-        f"Records say whether somebody went to a complaint in time; what {domain.slug!r} decides "
-        f'is another thing ("{domain.decision}"), and which of it was chosen is not on record. '
-        "Give a log of its process, --records LOG.parquet, as `log_decisions` writes it."
-    )
-
-
 def has_recorded_log(domain: Domain) -> bool:
     """Whether records hold the domain's decisions."""
-    return domain.play.complaints is not None or domain.play.params_type is StreamParams
-
-
-def _see_stream(
-    domain: Domain,
-    office: StreamOffice,
-    records: Records,
-    params: Any,
-    date_from: date,
-    date_to: date,
-    reports: RecordedReports,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Cases of a stream; the queue is the city's, scaled to the office's share of the city.
-
-    Whether the quick crew was free and what was put off is not on record: it is taken as free, and
-    nothing as open.
-    """
-    book = read_book(office, records, date_from, date_to)
-    waiting = dict(zip(reports.complaint_id, reports.n_waiting, strict=True))
-    n_days = (date_to - date_from).days
-    share = n_days / office.days_per_complaint / len(book.kind)
-    queued = np.array([waiting.get(str(name), 0) for name in book.complaint_id]) * share
-    n, n_places = len(book.kind), office.shape.n_places
-    number = lambda x: jnp.asarray(x, jnp.int32)  # noqa: E731
-    nothing = jnp.zeros((n, QUEUE_SLOTS))
-    state = StreamState(
-        kind=number(book.kind),
-        stratum=number(book.stratum),
-        season=number(book.season),
-        n_queued=number(np.clip(np.rint(queued), 0, QUEUE_SLOTS - 1)),
-        is_crew_busy=jnp.zeros(n, bool),
-        open_level=jnp.zeros((n, n_places), jnp.int32),
-        open_stratum=jnp.zeros((n, n_places), jnp.int32),
-        queue=Queue(nothing, nothing, nothing, nothing, nothing.astype(jnp.int32)),
-    )
-    features = jax.vmap(lambda one: domain.play.observe(params, one))(state)
-    return np.asarray(book.complaint_id, str), np.asarray(features, np.float64)
+    return decides_by_case(domain) and domain.sight is not None and domain.sight.concerns is None
 
 
 def escalation_chances(chances: np.ndarray, harness: Harness) -> np.ndarray:

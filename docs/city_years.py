@@ -1,0 +1,250 @@
+"""How much of a policy's simulated gain arrives in the city: test years of cities nobody had seen.
+
+    python -m docs.city_years                 play what is not kept yet, then write the table
+    python -m docs.city_years --part 1/2      play every second city of it; start the other part too
+
+Policies are made from the years before, as `parity311 policies make` and `train` make them, and
+play the last year in the place of today's rule (`parity311 evaluate`). Settings were fixed before
+any of these cities was built.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from parity311.city.ensure import open_or_build
+from parity311.domains import get_domain
+from parity311.estimation.world import World, make_world
+from parity311.mdp.contract import Policy
+from parity311.mdp.harness import Harness
+from parity311.pipelines.evaluate import FRESH, TODAY, evaluate_policies
+from parity311.pipelines.packages import pack_rule
+from parity311.pipelines.run import SCENARIOS
+from parity311.resampling import mean_interval
+from parity311.training import train, with_equity
+from parity311.training.saving import PLAN, origin_of, rule_maker, save_policy
+
+ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / "docs" / "results" / "city-years.json"
+SEEDS = tuple(range(1101, 1121))
+DOMAINS = ("heat", "elevator", "housing", "crane", "snad")
+EQUITY_WEIGHT = 0.5
+"""α₃ of the policies with equity, as in `parity311 run`."""
+N_STEPS = 8_000
+"""Updates of a learned agent, as in `parity311 run`."""
+FIGURES = ("coverage", "gap", "recall", "mean_delay_days", "n_visits", "n_correct")
+TITLES = {
+    TODAY: "today's rule",
+    FRESH: "same codes, freshest first",
+    "index": "index",
+    "thresholds": "thresholds with coverage price",
+    "plan": "plan",
+    "dqn": "DQN",
+    "dqn_equity": "DQN, paid for coverage",
+}
+
+
+def make_policies(world: World, out: Path) -> dict[Path, Policy]:
+    """The policies of a domain, made from what came before the test year: packed, and as played."""
+    domain = world.domain
+    # The elevator's and housing's own orders of work are among the further actions.
+    harness = Harness(domain, action_set="extended" if domain.extended_actions else "published")
+    plain = Harness(domain)
+    origin = origin_of(world)
+    rules = {
+        "index": ("index", harness if domain.slug == "elevator" else plain, 0.0),
+        "thresholds": ("dual_threshold", harness, EQUITY_WEIGHT),
+    }
+    if domain.play.solve is not None:
+        rules["plan"] = (PLAN, plain, 0.0)
+    made: dict[Path, Policy] = {}
+    for name, (rule, seen, weight) in rules.items():
+        folder = pack_rule(out / name, seen, rule, world.estimated, weight, origin=origin)
+        preference = np.asarray(with_equity(domain.preference, weight))
+        made[folder] = rule_maker(seen, rule, preference)(world.estimated, seen)
+    preferences = [domain.preference, with_equity(domain.preference, EQUITY_WEIGHT)]
+    trained = train(
+        domain, world.estimated, "dqn", preferences, [0], N_STEPS, action_set=plain.action_set
+    )
+    for index, name in enumerate(("dqn", "dqn_equity")):
+        folder = save_policy(out / name, trained, index, params=world.estimated, origin=origin)
+        made[folder] = trained.policy(index)
+    return made
+
+
+def play_domain(slug: str, city: Path) -> list[dict[str, Any]]:
+    """Make a domain's policies and let them play the city's own test year."""
+    from parity311.records.store import open_records
+
+    world = make_world(get_domain(slug), open_records(city))
+    with tempfile.TemporaryDirectory() as folder:
+        made = make_policies(world, Path(folder))
+        players = {path.name: policy for path, policy in made.items()}
+        found = evaluate_policies(
+            list(made), city, n_replicates=1, players=players, progress=lambda *_: None
+        )
+    rows = found["domains"][0]["policies"]
+    return [
+        {
+            "policy": row["policy"],
+            **{name: row[name]["value"] for name in FIGURES},
+            "expected": row.get("expected"),
+        }
+        for row in rows
+    ]
+
+
+def play_cities(seeds: Sequence[int], cities: Path, kept: Path = KEPT) -> None:
+    """Play every city that is not kept yet, and keep it at once, a file a city."""
+    parts = kept.with_suffix("")
+    parts.mkdir(parents=True, exist_ok=True)
+    processes = [get_domain(slug).process for slug in DOMAINS]
+    for seed in seeds:
+        for participation, capacity in SCENARIOS:
+            path = cities / f"five-{seed}-{participation}-{capacity}"
+            for slug in DOMAINS:
+                key = {"seed": seed, "domain": slug, "scenario": f"{participation}, {capacity}"}
+                part = parts / f"{seed}-{participation}-{slug}.json"
+                if part.exists():
+                    continue
+                open_or_build(
+                    path, processes, preset="small", seed=seed,
+                    participation=participation, capacity=capacity,
+                )  # fmt: skip
+                part.write_text(json.dumps({**key, "policies": play_domain(slug, path)}) + "\n")
+                print(f"kept {key}", flush=True)
+
+
+def gather(kept: Path = KEPT) -> None:
+    """Put the files of all cities into one, which the page is written from."""
+    rows = [json.loads(part.read_text()) for part in sorted(kept.with_suffix("").glob("*.json"))]
+    versions = {slug: get_domain(slug).version for slug in DOMAINS}
+    kept.write_text(json.dumps({"versions": versions, "rows": rows}, indent=1) + "\n")
+
+
+def city_years_block(kept: Path = KEPT) -> str:
+    """What the cities say, in words and as a table."""
+    if not kept.exists():
+        return "Not measured yet: `python -m docs.city_years`."
+    rows = json.loads(kept.read_text())["rows"]
+    lines = [
+        "| domain, participation, capacity | policy | coverage | over today's rule | expected | "
+        "arrives | gap over today's |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for slug in DOMAINS:
+        for scenario in dict.fromkeys(row["scenario"] for row in rows):
+            own = [r for r in rows if r["domain"] == slug and r["scenario"] == scenario]
+            lines += [_line(slug, scenario, name, own) for name in TITLES if _has(own, name)]
+    seeds = sorted({row["seed"] for row in rows})
+    return "\n".join(
+        [
+            *say_arrival(rows),
+            "",
+            *lines,
+            "",
+            f"Preset small, {len(seeds)} cities (seeds {seeds[0]} to {seeds[-1]}), one test year "
+            "each; 95 % intervals between cities. *Arrives*: lead in coverage over today's rule in "
+            "the city, over the lead in the estimated process; a dash where none was expected.",
+        ]
+    )
+
+
+def _has(rows: Sequence[dict[str, Any]], name: str) -> bool:
+    return any(one["policy"] == name for row in rows for one in row["policies"])
+
+
+def leads(rows: Sequence[dict[str, Any]], name: str, figure: str) -> tuple[np.ndarray, np.ndarray]:
+    """Lead over today's rule in every city, and the lead that was expected there."""
+    found, expected = [], []
+    for row in rows:
+        of = {one["policy"]: one for one in row["policies"]}
+        if name in of:
+            found.append(of[name][figure] - of[TODAY][figure])
+            believed, base = of[name]["expected"], of[TODAY]["expected"]
+            if believed is not None:
+                expected.append(believed[figure] - base[figure])
+    return np.array(found), np.array(expected)
+
+
+def _line(slug: str, scenario: str, name: str, rows: Sequence[dict[str, Any]]) -> str:
+    coverage = [one["coverage"] for row in rows for one in row["policies"] if one["policy"] == name]
+    cells = [f"{slug}, {scenario}", TITLES[name], _between(coverage)]
+    if name == TODAY:
+        return "| " + " | ".join([*cells, "–", "–", "–", "–"]) + " |"
+    lead, expected = leads(rows, name, "coverage")
+    gap, _ = leads(rows, name, "gap")
+    hoped = f"{expected.mean():+.3f}" if len(expected) else "–"
+    cells += [_between(lead), hoped, _arrives(lead, expected), _between(gap)]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _arrives(lead: np.ndarray, expected: np.ndarray) -> str:
+    """Lead in the city over the lead expected, where at least a hundredth was expected."""
+    is_hoped = len(expected) > 0 and expected.mean() >= 0.01
+    return f"{lead.mean() / expected.mean():.1f}" if is_hoped else "–"
+
+
+def _between(values: Sequence[float] | np.ndarray) -> str:
+    found = mean_interval(values)
+    text = f"{float(np.mean(values)):+.3f}" if np.min(values) < 0 else f"{np.mean(values):.3f}"
+    return text if found is None else f"{text} [{found[0]:.3f}, {found[1]:.3f}]"
+
+
+def say_arrival(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """In how many settings a policy leads today's rule in the city, where it was expected to."""
+    lines = []
+    for name in TITLES:
+        if name in (TODAY, FRESH):
+            continue
+        settings = [
+            (slug, scenario)
+            for slug in DOMAINS
+            for scenario in dict.fromkeys(row["scenario"] for row in rows)
+        ]
+        sure, hoped, worse = [], [], []
+        for slug, scenario in settings:
+            own = [r for r in rows if r["domain"] == slug and r["scenario"] == scenario]
+            if not _has(own, name):
+                continue
+            lead, expected = leads(own, name, "coverage")
+            interval = mean_interval(lead) or [0.0, 0.0]
+            words = f"{slug}, {scenario}"
+            if expected.mean() > 0:
+                hoped.append(words)
+            if interval[0] > 0:
+                sure.append(words)
+            if interval[1] < 0:
+                worse.append(words)
+        if hoped or sure or worse:
+            lines.append(
+                f"- **{TITLES[name]}** was expected to cover more than today's rule in "
+                f"{len(hoped)} settings; in the city it does, at the lower bound, in {len(sure)}"
+                + (f" ({'; '.join(sure)})" if sure else "")
+                + (f", and covers less in {len(worse)} ({'; '.join(worse)})" if worse else "")
+                + "."
+            )
+    return lines
+
+
+def main() -> None:
+    """Play, gather, and say so."""
+    # The same programs for every city: compiled once.
+    jax.config.update("jax_compilation_cache_dir", str(ROOT / "runs" / "compiled"))
+    number, total = 1, 1
+    if "--part" in sys.argv:
+        number, total = map(int, sys.argv[sys.argv.index("--part") + 1].split("/"))
+    play_cities(SEEDS[number - 1 :: total], ROOT / "cities")
+    gather()
+
+
+if __name__ == "__main__":
+    main()
