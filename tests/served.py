@@ -10,8 +10,9 @@ import numpy as np
 from parity311.agents.package import Package, flatten, nest, write_package
 from parity311.domains import get_domain
 from parity311.engines.heuristics import rule_arrays
+from parity311.mdp.contract import TODAYS_RULE
 from parity311.mdp.harness import Harness
-from parity311.training.saving import TODAYS_RULE, Origin, describe
+from parity311.training.saving import Origin, describe
 
 PRICES = np.array([0.5, 0.2, -0.1, -0.25, -0.35, 0.0])
 """Coverage prices by stratum: the first quintile is behind, the fifth ahead."""

@@ -26,7 +26,8 @@ from parity311.domains.housing.params import layout_of as lay_out_housing
 from parity311.estimation import backlog_cases
 from parity311.estimation.casebook import read_casebook
 from parity311.estimation.stream_book import read_book
-from parity311.records.journal import Cases, Journal, read_journal
+from parity311.records.journal import Cases, Journal
+from parity311.records.journal_reader import read_journal
 from parity311.records.schema import VISIT_RESULTS
 from parity311.records.store import Records
 

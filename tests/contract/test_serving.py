@@ -40,7 +40,8 @@ from parity311.estimation.backlog_view import cells_of
 from parity311.mdp.contract import N_STRATA
 from parity311.mdp.equity import initial_equity
 from parity311.mdp.harness import Harness, Running
-from parity311.records.journal import Cases, Journal, read_journal
+from parity311.records.journal import Cases, Journal
+from parity311.records.journal_reader import read_journal
 from parity311.records.store import Records, open_records
 from parity311.serving.choose import Routing, choose, order_cases
 from parity311.serving.policy import LoadedPolicy

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from parity311.agents import list_agents
 from parity311.agents.base import Agent
 from parity311.agents.entry import AgentEntry
-from parity311.engines.stream.optimum import TablePolicy
+from parity311.engines.table.policy import TablePolicy
 from parity311.errors import TrainingError
 
 ENTRY = AgentEntry(

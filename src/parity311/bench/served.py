@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from parity311.records.journal import Journal, moment_of, read_journal
+from parity311.records.journal import Journal, moment_of
+from parity311.records.journal_reader import read_journal
 from parity311.records.schema import SEVERITIES
 from parity311.records.store import open_records
 from parity311.serving.policy import LoadedPolicy, load_policy

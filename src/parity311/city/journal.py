@@ -1,7 +1,7 @@
 """The journal of a city at work: what an agency has on paper when a day begins.
 
-It equals what `records.journal.read_journal` reads from the records the city writes, with three
-exceptions, all told by the time of an event or by its case:
+It equals what `records.journal_reader.read_journal` reads from the records the city writes, with
+three exceptions, all told by the time of an event or by its case:
 
 - Calls of the day that can be visited on that day are appended, each as it came in.
 - Cases that a city took in before its first recorded day are in no record. Where one of them still

@@ -54,7 +54,7 @@ def recommend_command(
     as_json: Json = False,
 ) -> None:
     """Say what to do with every open case, in the order to work them, and why."""
-    from parity311.records.journal import read_journal
+    from parity311.records.journal_reader import read_journal
     from parity311.records.store import open_records
     from parity311.serving import prices as service_prices
     from parity311.serving.policy import load_policy

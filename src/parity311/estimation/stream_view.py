@@ -16,6 +16,7 @@ from parity311.estimation.stream_book import (
     kinds_of,
     season_of,
 )
+from parity311.estimation.stream_dynamics import COVERAGE_PRICED
 from parity311.mdp.contract import Sight
 from parity311.records.journal import Cases, Journal
 
@@ -27,6 +28,7 @@ def stream_sight(office: StreamOffice, show: Any) -> Sight:
         show=show,
         lasts=lambda params, journal, cases: still_there(params.lifetime_days, journal, cases),
         room=partial(room_for, office),
+        unserved=(COVERAGE_PRICED.name,),
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from parity311.agents import all_agents
+from parity311.mdp.contract import TODAYS_RULE
 
 EQUITY_MARK = "_equity_"
 """Stands between an agent's name and its equity weight in a policy's id."""
-TODAY = "balanced"
-"""Id of today's rule: what the agency does now."""
+TODAY = TODAYS_RULE
 TODAY_TITLE = "today's rule"
 POLICY_TITLES = {
     TODAY: TODAY_TITLE,

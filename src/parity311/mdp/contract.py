@@ -43,6 +43,9 @@ N_KNOWN_STRATA = N_STRATA - 1
 NOBODY = -1
 """Stratum where no single complaint is in hand: a step decides about the whole office."""
 
+TODAYS_RULE = "balanced"
+"""Name among a domain's heuristics of what the agency does now."""
+
 COVERAGE_FEATURE = "coverage_price"
 """Last entry of every observation; zero where the preference gives equity no weight."""
 
@@ -193,6 +196,14 @@ class Sight:
     """(params, journal) -> cases that may be ahead of one as in training; None: features tell"""
     keep: Callable[..., Any] | None = None
     """(params) -> the same without what only training needs; None: all of them are served with"""
+    known_later: tuple[str, ...] = ()
+    """Features of its sets that are known only after the decision: a policy that sees one is not
+    served"""
+    unserved: tuple[str, ...] = ()
+    """Actions no case on record can be given: where a policy takes one, today's rule decides"""
+    comes_back: Callable[[int], float] | None = None
+    """(action) -> days after which somebody comes back, infinite: nobody does; None where an action
+    is about who is visited at all"""
     effort: Callable[[int], float] | None = None
     """(action) -> visits it makes, against the usual number; None: as many under every action"""
     is_repeated: bool = False

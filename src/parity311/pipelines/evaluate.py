@@ -27,7 +27,7 @@ from parity311.domains import all_domains
 from parity311.errors import InputError
 from parity311.estimation.world import World, make_world
 from parity311.evaluation.rollout import Contender, evaluate
-from parity311.mdp.contract import N_KNOWN_STRATA, Policy
+from parity311.mdp.contract import N_KNOWN_STRATA, TODAYS_RULE, Policy
 from parity311.mdp.harness import Harness
 from parity311.resampling import mean_interval
 from parity311.serving.playing import play_by
@@ -145,7 +145,7 @@ def expect_figures(
     keys = jax.random.split(jax.random.key(0), N_EPISODES)
     for harness, names in groups.items():
         contenders = [
-            Contender(TODAY, world.domain.heuristics["balanced"](world.estimated, harness))
+            Contender(TODAY, world.domain.heuristics[TODAYS_RULE](world.estimated, harness))
         ]
         contenders += [
             Contender(

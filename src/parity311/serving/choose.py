@@ -141,20 +141,35 @@ class OfficeRouting:
 def choose_for_now(policy: ServedPolicy, journal: Journal, cases: Cases) -> OfficeRouting:
     """What the office does about these open cases for the next part of the day."""
     view, raw = policy.observe(journal, cases, np.zeros(cases.n))
-    seen = _known(policy, raw)
-    values = policy.values(seen)
-    refusal = find_refusals(policy, journal, raw[None], np.zeros(1))
-    action = int(values.argmax())
-    if refusal[0] != NOT_REFUSED:
-        action = int(score_actions_numpy(policy.package.rule, seen).argmax())
+    seen, values, taken, refusal = _decide(policy, journal, raw[None], np.zeros(1))
+    action = int(taken[0])
     return OfficeRouting(
         view=view,
-        observation=seen[None],
+        observation=seen,
         action=action,
-        margin=_lead(values, action),
-        agreement=_agreement(policy, seen[None], np.array([action]), np.array([False])),
+        margin=_lead(values[0], action),
+        agreement=_agreement(policy, seen, taken, np.array([False])),
         refusal=refusal,
     )
+
+
+def _decide(
+    policy: ServedPolicy, journal: Journal, raw: np.ndarray, ahead: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Decide by observations (n, n_features), or let today's rule where the policy should not.
+
+    Returns what was seen with what is not known taken as typical, the policy's values, the actions
+    (n,) and why a policy was refused (n,).
+    """
+    seen = _known(policy, raw)
+    values = policy.values(seen)
+    action = values.argmax(axis=-1)
+    refusal = find_refusals(policy, journal, raw, ahead, action)
+    is_refused = refusal != NOT_REFUSED
+    if is_refused.any():
+        rule = score_actions_numpy(policy.package.rule, seen).argmax(axis=-1)
+        action = np.where(is_refused, rule, action)
+    return seen, values, action, refusal
 
 
 def choose_beside(
@@ -197,15 +212,9 @@ def _decide_behind(
     Voters are not asked yet. Prices are (6,), or (n, 6) where they differ by case.
     """
     _, raw = policy.observe(journal, cases, ahead, prices)
-    seen = _known(policy, raw)
-    values = policy.values(seen)
-    today = today_order(policy, cases, alone)
-    refusal = find_refusals(policy, journal, raw, ahead)
+    seen, values, action, refusal = _decide(policy, journal, raw, ahead)
     is_refused = refusal != NOT_REFUSED
-    action = values.argmax(axis=-1)
-    if is_refused.any():
-        rule = score_actions_numpy(policy.package.rule, seen).argmax(axis=-1)
-        action = np.where(is_refused, rule, action)
+    today = today_order(policy, cases, alone)
     is_visit = policy.escalates[action]
     ranked = _places(_by_worth(policy, cases, worth))
     place = _places(np.lexsort((ranked, ~is_visit)))
@@ -249,12 +258,8 @@ def _choose_for_office(
     for share in shares / shares.sum():
         chosen = cases.take(left)
         view, raw = policy.observe(journal, chosen, np.zeros(len(left)), prices)
-        seen = _known(policy, raw)
-        values = policy.values(seen)
-        here = int(values.argmax())
-        why = int(find_refusals(policy, journal, raw[None], np.zeros(1))[0])
-        if why != NOT_REFUSED:
-            here = int(score_actions_numpy(policy.package.rule, seen).argmax())
+        shown, scores, taken_now, refused = _decide(policy, journal, raw[None], np.zeros(1))
+        seen, values, here, why = shown[0], scores[0], int(taken_now[0]), int(refused[0])
         first = seen if first is None else first
         action[left], margin[left], refusal[left] = here, _lead(values, here), why
         if has_votes:

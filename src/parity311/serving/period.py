@@ -16,7 +16,8 @@ import numpy as np
 from parity311.agents.package import flatten, nest
 from parity311.errors import EstimationError, InputError
 from parity311.mdp.contract import Domain, Sight
-from parity311.records.journal import DAY_SECONDS, Cases, Journal, day_of, read_journal
+from parity311.records.journal import DAY_SECONDS, Cases, Journal, day_of
+from parity311.records.journal_reader import read_journal
 from parity311.records.schema import SEVERITIES
 from parity311.records.store import Records
 from parity311.serving.refusals import check_fields

@@ -16,13 +16,10 @@ if TYPE_CHECKING:
     from parity311.records.journal import Journal
     from parity311.serving.served import ServedPolicy
 
-REVISIT = "revisit_"
-"""How the actions are named that come back after so many days."""
-
 
 def play_by(policy: ServedPolicy) -> Rule:
     """The policy as a rule of `parity311.city.incumbent`."""
-    return VisitingPolicy(policy) if policy.sight.concerns is None else ReturningPolicy(policy)
+    return VisitingPolicy(policy) if policy.sight.comes_back is None else ReturningPolicy(policy)
 
 
 @dataclass
@@ -68,8 +65,9 @@ class ReturningPolicy:
 
     def revisit_days(self, waiting: WaitingCases) -> np.ndarray:
         """Days after which to come back; infinite: not at all."""
-        names = self.policy.action_names
-        return np.array([_days(names[one]) for one in _choose(self.policy, waiting).action])
+        comes_back = self.policy.sight.comes_back
+        assert comes_back is not None
+        return np.array([comes_back(int(one)) for one in _choose(self.policy, waiting).action])
 
 
 def _choose(
@@ -77,10 +75,3 @@ def _choose(
 ) -> Routing:
     journal, n_visits = waiting.journal, max(waiting.n_slots, 1)
     return order_cases(policy, journal, journal.take(waiting.rows), n_visits, prices)
-
-
-def _days(action: str) -> float:
-    """Days of an action's name; infinite where it is none that comes back."""
-    if not action.startswith(REVISIT):
-        return np.inf
-    return float(action.removeprefix(REVISIT).rstrip("d"))

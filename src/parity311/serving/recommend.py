@@ -14,14 +14,8 @@ import numpy as np
 
 from parity311.errors import InputError
 from parity311.mdp.contract import N_STRATA, STRATUM_NAMES
-from parity311.records.journal import (
-    DAY_SECONDS,
-    UNKNOWN,
-    Cases,
-    Journal,
-    moment_of,
-    read_journal,
-)
+from parity311.records.journal import DAY_SECONDS, UNKNOWN, Cases, Journal, moment_of
+from parity311.records.journal_reader import read_journal
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
 from parity311.records.store import Records
 from parity311.serving.choose import (

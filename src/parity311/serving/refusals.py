@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from parity311.serving.served import ServedPolicy
 
 NOT_REFUSED = -1
-UNKNOWN_FEATURE, LONG_LINE, OUTSIDE = range(3)
+UNKNOWN_FEATURE, LONG_LINE, UNSERVED, OUTSIDE = range(4)
 
 MARGIN_SHARE = 0.1
 """A feature may lie beyond what training saw by this share of its range there (assumed)."""
@@ -26,11 +26,15 @@ FAR = 2.0
 
 
 def find_refusals(
-    policy: ServedPolicy, journal: Journal, seen: np.ndarray, ahead: np.ndarray
+    policy: ServedPolicy,
+    journal: Journal,
+    seen: np.ndarray,
+    ahead: np.ndarray,
+    action: np.ndarray,
 ) -> np.ndarray:
     """Why each of these observations (n, n_features) is refused, (n,); NOT_REFUSED if it is not.
 
-    `OUTSIDE` + i says that feature i lies outside.
+    `action` (n,) is what the policy would take. `OUTSIDE` + i says that feature i lies outside.
     """
     found = np.full(len(seen), NOT_REFUSED)
     low, high = policy.package.seen.get("low"), policy.package.seen.get("high")
@@ -45,6 +49,7 @@ def find_refusals(
     if room is not None:
         is_far = ahead > FAR * room(policy.package.params, journal)
         found = np.where(is_far, LONG_LINE, found)
+    found = np.where(policy.is_served[action], found, UNSERVED)
     return np.where(np.isfinite(seen).all(axis=1), found, UNKNOWN_FEATURE)
 
 
@@ -56,6 +61,8 @@ def say_refusal(policy: ServedPolicy, number: int) -> str:
         return "a feature of the case is not known"
     if number == LONG_LINE:
         return "the line is far longer than any the policy was trained on"
+    if number == UNSERVED:
+        return f"{' or '.join(policy.sight.unserved)} cannot be done about a case on record"
     return f"{policy.observation_names[number - OUTSIDE]} lies outside what training saw"
 
 

@@ -13,7 +13,14 @@ from parity311.agents.forward import score_actions_numpy
 from parity311.agents.package import Package
 from parity311.domains import get_domain
 from parity311.errors import InputError, RunError
-from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, N_STRATA, Domain, Sight
+from parity311.mdp.contract import (
+    EQUITY,
+    N_KNOWN_STRATA,
+    N_STRATA,
+    TODAYS_RULE,
+    Domain,
+    Sight,
+)
 from parity311.mdp.equity import FEATURE_SCALE
 
 if TYPE_CHECKING:
@@ -57,6 +64,11 @@ class ServedPolicy:
         return np.array(self.manifest["escalating"], bool)
 
     @cached_property
+    def is_served(self) -> np.ndarray:
+        """(n_actions,) whether an action can be given to a case on record."""
+        return np.array([name not in self.sight.unserved for name in self.action_names])
+
+    @cached_property
     def domain(self) -> Domain:
         """The domain it was made for, of the same version."""
         found = get_domain(self.manifest["domain"])
@@ -87,10 +99,11 @@ class ServedPolicy:
                 f"This policy sees the equity term of mode {self.manifest['equity_mode']!r}; "
                 f"serving knows the coverage prices of {SERVED_MODE!r}. Train it in that mode."
             )
-        if set(self.observation_names[: len(self.columns)]) & set(UNKNOWN_IN_TIME.get(slug, ())):
+        later = [name for name in sight.known_later if name in self.observation_names]
+        if later:
             raise RunError(
-                f"This policy sees {', '.join(UNKNOWN_IN_TIME[slug])}, which are known only after "
-                "the visit it decides about; train it on the leak-free set instead."
+                f"This policy sees {', '.join(later)}, known only after the visit it decides on; "
+                "train it on a set of features without."
             )
         return sight
 
@@ -136,12 +149,6 @@ class ServedPolicy:
             price = known[:N_KNOWN_STRATA].max() - known[:N_KNOWN_STRATA].min()
         price = np.asarray(FEATURE_SCALE * price)[..., None]
         return view, np.concatenate([features, price], axis=-1).astype(np.float32)
-
-
-TODAYS_RULE = "balanced"
-"""Name of today's rule among a domain's heuristics."""
-UNKNOWN_IN_TIME = {"boiler": ("has_lff_45", "has_lff_180")}
-"""Features of the paper's sets that are known only after the decision."""
 
 
 SERVED_MODE = "dual"

@@ -22,7 +22,7 @@ from parity311.agents import list_agents
 from parity311.agents.base import Agent, Rollout
 from parity311.agents.networks import split_each
 from parity311.agents.plan import make_plan
-from parity311.engines.stream.optimum import TablePolicy
+from parity311.engines.table.policy import TablePolicy
 from parity311.errors import TrainingError
 from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, N_REWARDS, N_STRATA, Policy
 from parity311.mdp.equity import EquityParams

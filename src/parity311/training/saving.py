@@ -16,7 +16,7 @@ import numpy as np
 from parity311.agents.package import MANIFEST, WEIGHTS, Arrays, Package, flatten, write_package
 from parity311.engines.heuristics import rule_arrays
 from parity311.errors import unknown_name
-from parity311.mdp.contract import N_STRATA, REWARD_NAMES
+from parity311.mdp.contract import N_STRATA, REWARD_NAMES, TODAYS_RULE
 from parity311.mdp.harness import Harness
 from parity311.records.schema import FORMAT_VERSION as SCHEMA_VERSION
 from parity311.version import __version__
@@ -29,8 +29,6 @@ PLAN = "plan"
 """Name of the computed optimum among the rules that are saved."""
 PACKAGE_FILES = (WEIGHTS, MANIFEST)
 """What a package writes into its folder."""
-TODAYS_RULE = "balanced"
-"""Name of today's rule among a domain's heuristics."""
 N_WATCHED = 16
 """Episodes of the estimated process from which it is known what training sees."""
 

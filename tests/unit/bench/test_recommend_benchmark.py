@@ -15,7 +15,8 @@ from parity311.bench import training
 from parity311.bench.served import draw_complaints, enlarge
 from parity311.city.build import build_city
 from parity311.domains import get_domain
-from parity311.records.journal import Journal, read_journal
+from parity311.records.journal import Journal
+from parity311.records.journal_reader import read_journal
 from parity311.records.store import open_records
 
 

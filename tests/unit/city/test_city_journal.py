@@ -20,7 +20,8 @@ from parity311.domains.boiler import PROCESS as BOILER
 from parity311.domains.crane import PROCESS as CRANE
 from parity311.domains.heat import PROCESS as HEAT
 from parity311.errors import InputError
-from parity311.records.journal import Journal, day_of, read_journal
+from parity311.records.journal import Journal, day_of
+from parity311.records.journal_reader import read_journal
 from parity311.records.store import open_records
 
 PLAIN = (

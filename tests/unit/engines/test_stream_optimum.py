@@ -11,8 +11,9 @@ import pytest
 from tests.unit.mdp.two_districts import LAYOUT, SHAPE, example, make_domain
 
 from parity311.engines.stream import optimum
-from parity311.engines.stream.optimum import TablePolicy, solve_stream
+from parity311.engines.stream.optimum import solve_stream
 from parity311.engines.stream.process import PUT_OFF, StreamParams
+from parity311.engines.table.policy import TablePolicy
 from parity311.errors import EstimationError, InputError
 from parity311.evaluation.rollout import Contender, evaluate
 from parity311.mdp.harness import Harness

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parity311.records.journal import FEW, GroupedTimes
+from parity311.records.past import FEW, GroupedTimes
 
 
 def test_a_few_moments_are_counted_as_many_are() -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from parity311.city.build import build_city
 from parity311.domains import get_domain
-from parity311.records.journal import Journal, read_journal
+from parity311.records.journal import Journal
+from parity311.records.journal_reader import read_journal
 from parity311.records.store import Records, open_records
 
 MOMENT = datetime(2024, 3, 12, 9)

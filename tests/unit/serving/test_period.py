@@ -12,7 +12,8 @@ import pytest
 from parity311.city.build import build_city
 from parity311.domains import all_domains, get_domain
 from parity311.errors import EstimationError, InputError
-from parity311.records.journal import day_of, read_journal
+from parity311.records.journal import day_of
+from parity311.records.journal_reader import read_journal
 from parity311.records.store import Records, open_records
 from parity311.serving import period
 from parity311.serving.period import SeenPeriod, decides_by_case, see_period

@@ -14,7 +14,7 @@ from tests.served import make_package, random_network
 
 from parity311.domains import get_domain
 from parity311.mdp.harness import Harness
-from parity311.records.journal import read_journal
+from parity311.records.journal_reader import read_journal
 from parity311.records.store import open_records
 from parity311.serving.policy import LoadedPolicy
 

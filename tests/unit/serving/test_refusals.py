@@ -16,7 +16,7 @@ from parity311.mdp.harness import Harness
 from parity311.records.journal import Journal
 from parity311.serving.policy import LoadedPolicy
 from parity311.serving.recommend import Recommendations
-from parity311.serving.refusals import LONG_LINE, NOT_REFUSED, OUTSIDE, UNKNOWN_FEATURE
+from parity311.serving.refusals import LONG_LINE, NOT_REFUSED, OUTSIDE, UNKNOWN_FEATURE, UNSERVED
 
 HARNESS = Harness(get_domain("snad"))
 SEVERITY = HARNESS.observation_names.index("complaint_level")
@@ -111,6 +111,14 @@ def test_a_line_far_longer_than_any_trained_on(journal: Journal) -> None:
     assert wanted > 10
     assert 0 < (~refused).sum() < len(short)
     check(short, wide, refused, LONG_LINE)
+
+
+def test_an_action_that_no_case_can_be_given(journal: Journal) -> None:
+    plain = policy_with().recommend(journal, capacity=CAPACITY)
+    waits = plain.policy.action_names[0]
+    found = policy_with(unserved=(waits,)).recommend(journal, capacity=CAPACITY)
+    check(found, plain, plain.choice.action == 0, UNSERVED)
+    assert waits in next(iter(found.summary()["fallbacks"]))
 
 
 def test_an_office_falls_back_as_a_whole(journal_of: Callable[[str], Journal]) -> None:

@@ -27,7 +27,7 @@ from parity311.agents import (
 from parity311.agents.forward import hash_factors, score_actions_numpy
 from parity311.agents.tables import row_of
 from parity311.domains import boiler, get_domain
-from parity311.engines.stream.optimum import TablePolicy
+from parity311.engines.table.policy import TablePolicy
 from parity311.engines.table.rules import case_observations
 from parity311.errors import TrainingError
 from parity311.mdp.contract import Action

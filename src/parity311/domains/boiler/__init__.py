@@ -78,7 +78,7 @@ DOMAIN = Domain(
     price_step=0.01,
     explainer="kernel",
     heuristics={"balanced": make_balanced, "expert": make_expert, **table_rules(cases)},
-    sight=Sight(see=see, show=show, keep=keep),
+    sight=Sight(see=see, show=show, keep=keep, known_later=("has_lff_45", "has_lff_180")),
     dynamics=Dynamics(
         params_type=Params,
         initial_state=initial_state,

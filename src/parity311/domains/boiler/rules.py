@@ -7,8 +7,8 @@ import numpy as np
 from parity311.arrays import jnp
 from parity311.domains.boiler.decision import Params, cases
 from parity311.engines import heuristics
-from parity311.engines.stream.optimum import TablePolicy
 from parity311.engines.table import scores
+from parity311.engines.table.policy import TablePolicy
 from parity311.engines.table.rules import hold_to_capacity
 from parity311.estimation.kind_chances import pooled_chances
 from parity311.mdp.contract import REWARD_NAMES, Policy

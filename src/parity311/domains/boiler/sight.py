@@ -8,7 +8,8 @@ import numpy as np
 
 from parity311.domains.boiler.filings import HISTORY_DAYS
 from parity311.domains.boiler.params import build_features
-from parity311.records.journal import Cases, Journal, count_past
+from parity311.records.journal import Cases, Journal
+from parity311.records.past import count_past
 
 
 def see(params: Any, journal: Journal, cases: Cases, ahead: np.ndarray) -> np.ndarray:

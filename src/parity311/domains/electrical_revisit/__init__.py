@@ -263,6 +263,8 @@ DOMAIN = Domain(
         ),
         concerns=lambda cases: cases.n_attempts > 0,
         room=partial(room_for, OFFICE),
+        unserved=(COVERAGE_PRICED.name,),
+        comes_back=lambda action: (np.inf, *DELAYS_DAYS)[action],
     ),
     dynamics=Dynamics(
         params_type=RevisitParams,

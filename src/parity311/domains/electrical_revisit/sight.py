@@ -17,7 +17,8 @@ from parity311.domains.electrical_revisit.revisits import NEVER, Calendar, State
 from parity311.engines.stream.process import N_LEVELS, QUEUE_SLOTS
 from parity311.estimation.stream_book import HISTORY_DAYS, StreamOffice, season_of
 from parity311.estimation.stream_view import queued_at_office
-from parity311.records.journal import Cases, Journal, count_past
+from parity311.records.journal import Cases, Journal
+from parity311.records.past import count_past
 from parity311.records.schema import VISIT_RESULTS
 
 USUAL_DENIAL = 0.3

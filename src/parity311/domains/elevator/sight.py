@@ -39,5 +39,6 @@ SIGHT = Sight(
     see=see,
     show=look_at,
     rank=rank,
+    unserved=("CANVASS",),
     day_shares=tuple((_CREWS / _CREWS.sum()).tolist()),
 )

@@ -104,7 +104,7 @@ DOMAIN = Domain(
         "expert": partial(make_score_rule, by="expert"),
         "dual_threshold": partial(make_score_rule, price_gain=heuristics.PRICE_GAIN),
     },
-    sight=Sight(see=see, show=show, lasts=lasts, room=room),
+    sight=Sight(see=see, show=show, lasts=lasts, room=room, unserved=(CANVASS.name,)),
     dynamics=Dynamics(
         params_type=Params,
         initial_state=initial_state,

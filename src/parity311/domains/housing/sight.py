@@ -86,5 +86,7 @@ def rank(
     return oldest_first(np.where(is_served, score, -np.inf), cases)
 
 
-SIGHT = Sight(keep=keep_backlog, see=see, show=show, rank=rank, day_shares=(0.1,) * 10)
+SIGHT = Sight(
+    keep=keep_backlog, see=see, show=show, rank=rank, unserved=("CANVASS",), day_shares=(0.1,) * 10
+)
 """Ten working hours, each with its decision."""

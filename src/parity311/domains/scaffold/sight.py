@@ -9,7 +9,8 @@ import numpy as np
 from parity311.arrays import in_numpy
 from parity311.domains.scaffold.sites import HOURS
 from parity311.domains.scaffold.state import MAX_STEPS, State
-from parity311.records.journal import Cases, GroupedTimes, Journal
+from parity311.records.journal import Cases, Journal
+from parity311.records.past import GroupedTimes
 
 WEEK_DAYS = 7.0
 NEVER_HOURS = 3 * 168.0
