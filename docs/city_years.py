@@ -89,13 +89,15 @@ def play_domain(slug: str, city: Path) -> list[dict[str, Any]]:
         made = make_policies(world, Path(folder))
         players = {path.name: policy for path, policy in made.items()}
         found = evaluate_policies(
-            list(made), city, n_replicates=1, players=players, progress=lambda *_: None
-        )
+            list(made), city,
+            n_replicates=1, players=players, known={slug: world}, progress=lambda *_: None,
+        )  # fmt: skip
     rows = found["domains"][0]["policies"]
     return [
         {
             "policy": row["policy"],
             **{name: row[name]["value"] for name in FIGURES},
+            "fallback_share": row["fallback_share"],
             "expected": row.get("expected"),
         }
         for row in rows

@@ -156,8 +156,8 @@ def test_both_pass_every_contract_test(extended: Path) -> None:
         cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2000:]
-    # Ten of the domain, two of them as it is served; of the agent its entry, settings and their help, three probes, alone and
-    # in company, and saved: none may go missing unseen.
+    # Ten of the domain, two of them as it is served; of the agent its entry, settings and their
+    # help, three probes, alone and in company, and saved: none may go missing unseen.
     assert int(re.findall(r"(\d+) passed", done.stdout)[-1]) == 18, done.stdout[-2000:]
 
 

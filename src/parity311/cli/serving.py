@@ -303,7 +303,8 @@ def _print_evaluation(found: dict[str, Any]) -> None:
             title=f"{entry['domain']} in {found['city']}: {found['replicates']} test years played",
             box=SIMPLE_HEAD,
         )
-        for heading in ("policy", "coverage", "gap", "recall", "visits", "over today", "expected"):
+        for heading in ("policy", "coverage", "gap", "recall", "visits", "over today", "expected",
+                        "fell back"):  # fmt: skip
             table.add_column(heading, overflow="fold")
         for row in entry["policies"]:
             believed = row.get("expected_over_today", {}).get("coverage")
@@ -313,6 +314,7 @@ def _print_evaluation(found: dict[str, Any]) -> None:
                 f"{row['n_visits']['value']:,.0f}",
                 _lead(row["coverage_over_today"]),
                 "–" if believed is None else f"{believed:+.3f}",
+                f"{row['fallback_share']:.0%}",
             )
         console.print(table)
 

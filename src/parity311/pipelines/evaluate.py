@@ -30,7 +30,7 @@ from parity311.evaluation.rollout import Contender, evaluate
 from parity311.mdp.contract import N_KNOWN_STRATA, TODAYS_RULE, Policy
 from parity311.mdp.harness import Harness
 from parity311.resampling import mean_interval
-from parity311.serving.playing import play_by
+from parity311.serving.playing import AskedPolicy, play_by
 from parity311.serving.policy import LoadedPolicy, load_policy
 
 TODAY, FRESH = "today's rule", "freshest first"
@@ -41,6 +41,10 @@ FIGURES = ("coverage", "gap", "recall", "mean_delay_days", "visited_share", "n_v
 """What is told of a played year; gap over the known strata, the rest over all of them."""
 N_EPISODES = 64
 """Episodes of the estimated process in which each policy is scored, the same for all."""
+N_IN_LINE = 8
+"""Of those, how many follow each other where the line outlives an episode. What waits at the start
+of one alone belongs to its coverage, though it began before: over a year that would count it again
+and again. One more is played ahead of them and not counted."""
 
 
 def evaluate_policies(
@@ -51,6 +55,7 @@ def evaluate_policies(
     exploration: float = EXPLORATION_SHARE,
     is_shared: bool = False,
     players: Mapping[str, Policy] | None = None,
+    known: Mapping[str, World] | None = None,
     progress: Progress,
 ) -> dict[str, Any]:
     """Let policies play the test year of a city, each against today's rule on the same draws.
@@ -64,23 +69,27 @@ def evaluate_policies(
     players
         The same policies by the name of their folder, as they are before they are packed: what is
         expected of them is then computed without asking the package at every step.
+    known
+        Worlds that were estimated already, by domain; the others are estimated here.
     """
     policies = _open_policies(folders)
     processes = [domain.process for domain in all_domains().values()]
     replay = open_replay(city, processes)
     found: dict[str, Any] = {"city": city.name, "replicates": n_replicates, "domains": []}
     snapshots: dict[str, Snapshot] = {}
-    worlds: dict[str, World] = {}
+    worlds = dict(known or {})
     asked = list(dict.fromkeys(policy.domain.slug for policy in policies.values()))
     played = list(replay.processes) if is_shared else asked
     for number, slug in enumerate(played):
         progress("to the first test day", number, len(played))
-        worlds[slug] = make_world(all_domains()[slug], replay.records)
+        if slug not in worlds:
+            worlds[slug] = make_world(all_domains()[slug], replay.records)
         snapshots[slug] = replay.start(slug, worlds[slug].test_from)
     progress("to the first test day", 1, 1)
     for slug in asked:
         own = {name: policy for name, policy in policies.items() if policy.domain.slug == slug}
         years: dict[str, list[PlayedFigures]] = {name: [] for name in (*RULES, *own)}
+        fallbacks: dict[str, list[float]] = {name: [] for name in own}
         total = len(years) * n_replicates
         for replicate in range(n_replicates):
             for name in years:
@@ -89,9 +98,13 @@ def evaluate_policies(
                 done = sum(len(one) for one in years.values())
                 progress(f"{slug}: years played", done, total)
                 years[name].append(_play(snapshots, slug, rule, replicate, exploration, is_shared))
+                if isinstance(rule, AskedPolicy):
+                    fallbacks[name].append(rule.fallback_share)
         progress(f"{slug}: years played", total, total)
         expected = expect_figures(worlds[slug], own, players or {})
         rows = [describe(name, years, expected) for name in years]
+        for row in rows:
+            row["fallback_share"] = float(np.mean(fallbacks.get(row["policy"], [0.0])))
         found["domains"].append({"domain": slug, "policies": rows})
     return found
 
@@ -139,11 +152,15 @@ def expect_figures(
             observation_set=manifest["observation_set"],
             action_set=manifest["action_set"],
             equity_mode=manifest["equity_mode"],
+            carries_on=world.domain.play.carry_on is not None,
         )
         groups.setdefault(harness, []).append(name)
     found: dict[str, dict[str, float]] = {}
-    keys = jax.random.split(jax.random.key(0), N_EPISODES)
     for harness, names in groups.items():
+        n_runs = N_EPISODES // N_IN_LINE if harness.carries_on else N_EPISODES
+        keys = jax.random.split(jax.random.key(0), n_runs)
+        length = harness.horizon * N_IN_LINE if harness.carries_on else harness.horizon
+        n_warm = harness.horizon if harness.carries_on else 0
         contenders = [
             Contender(TODAY, world.domain.heuristics[TODAYS_RULE](world.estimated, harness))
         ]
@@ -153,11 +170,11 @@ def expect_figures(
                 players[name] if name in players else _ask(policies[name]),
                 prices=policies[name].prices,
                 is_priced=policies[name].is_priced,
-                price_step=0.0,
             )
             for name in names
         ]
-        tally = evaluate(harness, world.estimated, contenders, keys).tally
+        played = evaluate(harness, world.estimated, contenders, keys, n_steps=length, n_warm=n_warm)
+        tally = played.tally
         for place, one in enumerate(contenders):
             found.setdefault(one.name, _figures_of(tally, place))
     return found

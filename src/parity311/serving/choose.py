@@ -67,26 +67,26 @@ def order_cases(
     prices: np.ndarray | None = None,
     *,
     has_votes: bool = False,
+    beside: Cases | None = None,
 ) -> Routing:
     """The same without what the coverage prices changed; other prices (6,) may be given.
 
-    Voters are asked only where `has_votes` says so.
+    Voters are asked only where `has_votes` says so. `beside` are open cases that nobody can visit
+    today: an office that decides as a whole has them in its line.
     """
-    by_case = policy.sight.rank is None
-    choose_now = _choose_cases if by_case else _choose_for_office
     known = policy.prices if prices is None else prices
-    return choose_now(policy, journal, cases, n_visits, known, has_votes)
+    if policy.sight.rank is None:
+        return _choose_cases(policy, journal, cases, known, has_votes)
+    return _choose_for_office(policy, journal, cases, n_visits, known, has_votes, beside)
 
 
 def _choose_cases(
     policy: ServedPolicy,
     journal: Journal,
     cases: Cases,
-    n_visits: int,
     prices: np.ndarray,
     has_votes: bool,
 ) -> Routing:
-    del n_visits
     worth, alone = worth_alone(policy, journal, cases, prices)
     order = _by_worth(policy, cases, worth)
     ahead = np.empty(cases.n)
@@ -243,10 +243,16 @@ def _choose_for_office(
     n_visits: int,
     prices: np.ndarray,
     has_votes: bool,
+    beside: Cases | None,
 ) -> Routing:
     sight, params = policy.sight, policy.package.params
     assert sight.rank is not None
     n = cases.n
+
+    def look(chosen: Cases) -> tuple[Any, np.ndarray]:
+        everybody = chosen if beside is None else chosen.join(beside)
+        return policy.observe(journal, everybody, np.zeros(everybody.n), prices)
+
     action, margin = np.zeros(n, np.int64), np.full(n, np.nan)
     agreement = np.full(n, np.nan)
     refusal = np.full(n, NOT_REFUSED)
@@ -257,7 +263,7 @@ def _choose_for_office(
     seen = np.zeros((0, len(policy.observation_names)), np.float32)
     for share in shares / shares.sum():
         chosen = cases.take(left)
-        view, raw = policy.observe(journal, chosen, np.zeros(len(left)), prices)
+        view, raw = look(chosen)
         shown, scores, taken_now, refused = _decide(policy, journal, raw[None], np.zeros(1))
         seen, values, here, why = shown[0], scores[0], int(taken_now[0]), int(refused[0])
         first = seen if first is None else first
@@ -280,7 +286,7 @@ def _choose_for_office(
     today = today_order(policy, cases)
     if len(left):
         chosen = cases.take(left)
-        view, _ = policy.observe(journal, chosen, np.zeros(len(left)), prices)
+        view, _ = look(chosen)
         priority = sight.rank(params, view, int(action[left[0]]), prices, journal, chosen)
         order.append(left[np.lexsort((_places(today)[left], -priority))])
     place = _places(np.concatenate(order)) if order else np.zeros(0, np.int64)

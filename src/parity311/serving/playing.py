@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from parity311.city.incumbent import Rule, severity_then_first_in
+from parity311.city.incumbent import severity_then_first_in
 from parity311.serving.choose import Routing, order_cases
 from parity311.serving.prices import count_correct, move_prices
+from parity311.serving.refusals import NOT_REFUSED
 
 if TYPE_CHECKING:
     from parity311.city.incumbent import WaitingCases
@@ -17,16 +18,42 @@ if TYPE_CHECKING:
     from parity311.serving.served import ServedPolicy
 
 
-def play_by(policy: ServedPolicy) -> Rule:
+def play_by(policy: ServedPolicy) -> VisitingPolicy | ReturningPolicy:
     """The policy as a rule of `parity311.city.incumbent`."""
     return VisitingPolicy(policy) if policy.sight.comes_back is None else ReturningPolicy(policy)
 
 
 @dataclass
-class VisitingPolicy:
-    """A rule that asks a policy whom to visit today; its coverage prices follow what is found."""
+class AskedPolicy:
+    """What both kinds of rule share: the policy, and how often it was not let decide."""
 
     policy: ServedPolicy
+    n_asked: int = 0
+    """cases it was asked about, day by day"""
+    n_refused: int = 0
+    """of those, how many today's rule decided in its place"""
+
+    @property
+    def fallback_share(self) -> float:
+        """Share of the cases that today's rule decided."""
+        return self.n_refused / max(self.n_asked, 1)
+
+    def choose(self, waiting: WaitingCases, prices: np.ndarray | None = None) -> Routing:
+        """What becomes of the waiting cases, beside those open that cannot be visited yet."""
+        journal, n_visits = waiting.journal, max(waiting.n_slots, 1)
+        others = journal.take(np.setdiff1d(journal.open_rows, waiting.rows))
+        found = order_cases(
+            self.policy, journal, journal.take(waiting.rows), n_visits, prices, beside=others
+        )
+        self.n_asked += len(found.refusal)
+        self.n_refused += int((found.refusal != NOT_REFUSED).sum())
+        return found
+
+
+@dataclass
+class VisitingPolicy(AskedPolicy):
+    """A rule that asks a policy whom to visit today; its coverage prices follow what is found."""
+
     prices: np.ndarray | None = None
     """(6,) in force; those of the package until the first day"""
     since: float | None = None
@@ -35,7 +62,7 @@ class VisitingPolicy:
     def __call__(self, waiting: WaitingCases) -> np.ndarray:
         """Priority of each waiting case; -inf where the policy wants no visit today."""
         self._follow(waiting.journal)
-        choice = _choose(self.policy, waiting, self.prices)
+        choice = self.choose(waiting, self.prices)
         # Where the office decides, who is not reached only comes later.
         wanted = choice.is_visit | (self.policy.sight.rank is not None)
         return np.where(wanted, -choice.place.astype(np.float64), -np.inf)
@@ -50,14 +77,11 @@ class VisitingPolicy:
         self.since = journal.as_of
 
 
-@dataclass(frozen=True)
-class ReturningPolicy:
+class ReturningPolicy(AskedPolicy):
     """A rule that asks a policy when to come back to where nobody opened.
 
     Who is seen first stays as it is today.
     """
-
-    policy: ServedPolicy
 
     def __call__(self, waiting: WaitingCases) -> np.ndarray:
         """Priority of each waiting case: today's."""
@@ -67,11 +91,4 @@ class ReturningPolicy:
         """Days after which to come back; infinite: not at all."""
         comes_back = self.policy.sight.comes_back
         assert comes_back is not None
-        return np.array([comes_back(int(one)) for one in _choose(self.policy, waiting).action])
-
-
-def _choose(
-    policy: ServedPolicy, waiting: WaitingCases, prices: np.ndarray | None = None
-) -> Routing:
-    journal, n_visits = waiting.journal, max(waiting.n_slots, 1)
-    return order_cases(policy, journal, journal.take(waiting.rows), n_visits, prices)
+        return np.array([comes_back(int(one)) for one in self.choose(waiting).action])

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from tests.served import PRICES, make_package
 
-from parity311.city.incumbent import severity_then_first_in
+from parity311.city.incumbent import WaitingCases, severity_then_first_in
 from parity311.city.played import measure_played
 from parity311.city.replay import PlayedDomain, Snapshot, open_replay
 from parity311.city.simulate import SimulatedDomain
 from parity311.domains import get_domain
 from parity311.mdp.harness import Harness
+from parity311.serving.choose import Routing, order_cases
 from parity311.serving.playing import VisitingPolicy, play_by
 from parity311.serving.policy import LoadedPolicy
 
@@ -68,3 +69,37 @@ def test_prices_follow_what_is_found(starts: dict[str, Snapshot]) -> None:
     starts["heat"].play(plain)
     assert plain.prices is not None
     assert not plain.prices.any()
+
+
+def test_an_office_has_those_in_line_whom_nobody_can_visit_yet(starts: dict[str, Snapshot]) -> None:
+    """It sees all that is open; it orders those that can be visited."""
+    policy = policy_for("ert", "index")
+    seen = []
+
+    class Watched(VisitingPolicy):
+        def choose(self, waiting: WaitingCases, prices: np.ndarray | None = None) -> Routing:
+            found = super().choose(waiting, prices)
+            journal = waiting.journal
+            rows = np.union1d(journal.open_rows, waiting.rows)
+            whole = order_cases(policy, journal, journal.take(rows), 1)
+            alone = order_cases(policy, journal, journal.take(waiting.rows), 1)
+            seen.append((found.observation[0], whole.observation[0], alone.observation[0]))
+            assert sorted(found.place) == list(range(waiting.n))
+            return found
+
+    starts["ert"].play(Watched(policy))
+    found, whole, alone = (np.array(side) for side in zip(*seen, strict=True))
+    np.testing.assert_array_equal(found, whole)
+    assert (found != alone).any()
+
+
+def test_how_often_todays_rule_decided_is_told(starts: dict[str, Snapshot]) -> None:
+    harness = Harness(get_domain("snad"))
+    trusted = play_by(policy_for("snad", "index"))
+    starts["snad"].play(trusted)
+    assert trusted.fallback_share == 0.0
+    never = play_by(LoadedPolicy(make_package(harness, "index", low=7.0, high=8.0)))
+    played = starts["snad"].play(never)
+    assert never.fallback_share == 1.0
+    own = starts["snad"].play(severity_then_first_in)
+    np.testing.assert_array_equal(visits(own), visits(played))
