@@ -35,6 +35,7 @@ def build_city(
     seed: int = 7,
     participation: str = "measured",
     capacity: str = "calibrated",
+    world: str = "default",
     date_from: date | None = None,
     date_to: date | None = None,
     overwrite: bool = False,
@@ -55,6 +56,8 @@ def build_city(
         ``small`` (200 tracts, three years) or ``nyc`` (2,325 tracts, six years).
     participation, capacity
         Scenarios: ``measured`` or ``strong``, ``calibrated`` or ``scarce``.
+    world
+        In what it departs from what estimators assume, e.g. ``gamma``: few incidents end soon.
     date_from, date_to
         First day and the day after the last; the preset's own if not given.
     progress
@@ -80,6 +83,7 @@ def build_city(
         date_from,
         date_to,
         out,
+        world=world,
         overwrite=overwrite,
         progress=progress,
         workers=workers,

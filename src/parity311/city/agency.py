@@ -27,6 +27,7 @@ from parity311.city.cases import (
     VisitLog,
 )
 from parity311.city.clock import to_date
+from parity311.city.departures import TRUST_STEP, Departure
 from parity311.city.incidents import IncidentModel, Incidents
 from parity311.city.incumbent import (
     EXPLORATION_SHARE,
@@ -95,6 +96,8 @@ class Agency:
         self.knocked: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
         """Cases without access and when, of which a `ReturningRule` has still to decide."""
         self.recent = np.zeros(STAFFING_DAYS)
+        self.trust = np.ones(self.model.setting.tracts.n)
+        """Of each tract, how far people believe that somebody will come."""
         self.ledger: CaseLedger | None = None
         self._prepare()
 
@@ -102,6 +105,20 @@ class Agency:
     def process(self) -> ComplaintProcess:
         """The domain's declaration."""
         return self.model.process
+
+    @property
+    def departure(self) -> Departure:
+        """In what the city departs from what estimators assume."""
+        return self.model.setting.departure
+
+    def _tract_of(self, incident: NDArray[np.int64]) -> NDArray[np.int32]:
+        return self.model.setting.buildings.tract[self.incidents.building[incident]]
+
+    def _learn_of(self, incident: NDArray[np.int64], came: float) -> None:
+        """Let the tracts of these incidents know whether somebody came (1) or nobody will (0)."""
+        if self.departure.reaction:
+            n = np.bincount(self._tract_of(incident), minlength=len(self.trust))
+            self.trust += (came - self.trust) * (1.0 - (1.0 - TRUST_STEP) ** n)
 
     def _prepare(self) -> None:
         """Per category and inspector constants as arrays."""
@@ -227,7 +244,7 @@ class Agency:
             values = np.full(len(incidents.began), empty)
             values[place[stays]] = getattr(self, name)[stays]
             setattr(other, name, values)
-        for name in ("n_cases_of", "n_violations_of", "ready", "recent"):
+        for name in ("n_cases_of", "n_violations_of", "ready", "recent", "trust"):
             setattr(other, name, getattr(self, name).copy())
         other.scheduled = defaultdict(list, {day: [*x] for day, x in self.scheduled.items()})
         other.knocked = list(self.knocked)
@@ -241,6 +258,10 @@ class Agency:
         index = np.arange(low, high)
         incident, time = self.reports.incident[index], self.reports.time[index]
         heard = time < self.silent_from[incident]
+        if self.departure.reaction:
+            doubt = 1.0 - self.trust[self._tract_of(incident)]
+            stays_out = draws.uniform("doubt", index, np.zeros(len(index)))
+            heard &= stays_out >= self.departure.reaction * doubt
         index, incident, time = index[heard], incident[heard], time[heard]
         case = self.case_of[incident]
         is_open = (case >= 0) & (time < self.cases.closed[case])
@@ -368,6 +389,8 @@ class Agency:
         cases.closed[ready[called]] = cases.callback[ready[called]]
         expired = ~called & (day - cases.received[ready] > self.expiry_days)
         late = ready[expired]
+        unseen = ready[(called | expired) & (cases.n_attempts[ready] == 0)]
+        self._learn_of(cases.incident[unseen], 0.0)
         cases.outcome[late] = np.where(cases.n_attempts[late] > 0, NO_ACCESS, OTHER)
         cases.closed[late] = day
         self.ready = ready[~(called | expired)]
@@ -391,6 +414,9 @@ class Agency:
         let_in = draws.uniform("door", *knock) >= no_access
         found = let_in & is_alive & incidents.is_actionable[incident]
         inspector = draws.number("inspector", len(self.writing), *knock)
+        if self.departure.ties_inspectors:
+            inspector = self._tract_of(incident) % len(self.writing)
+        self._learn_of(incident, 1.0)
         written = found & (draws.uniform("writing", *knock) < self.writing[inspector])
         self.served[incident[found]] = np.minimum(self.served[incident[found]], time[found])
         self.city_end[incident[written]] = time[written]

@@ -18,6 +18,7 @@ import pyarrow as pa
 from parity311.city import setting as setting_module
 from parity311.city.agency import STAFFING_DAYS
 from parity311.city.clock import draw_weather
+from parity311.city.departures import DEFAULT, Departure, get_departure
 from parity311.city.filing_office import work_filings
 from parity311.city.incidents import nearest_year
 from parity311.city.incumbent import EXPLORATION_SHARE, Rule, severity_then_first_in
@@ -71,6 +72,7 @@ def build_city(
     date_to: date | None = None,
     out: str | Path = "city",
     *,
+    world: str = DEFAULT.name,
     incumbent: Rule = severity_then_first_in,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -89,6 +91,8 @@ def build_city(
     out
         Folder to write; one that holds a synthetic city, and nothing else, is replaced with
         ``overwrite``.
+    world
+        Name of `departures`: in what the city departs from what estimators assume.
     incumbent
         The rule that chose whom to visit; it must be importable by name to use two workers.
     progress
@@ -98,13 +102,14 @@ def build_city(
     """
     chosen = get_preset(preset)
     check_scenario(participation, capacity)
+    departure = get_departure(world)
     first, last = date_from or chosen.date_from, date_to or chosen.date_to
     check_dates(first, last)
     report = progress or (lambda stage, so_far, total: None)
     out = Path(out)
     with writing_records(out, "city", overwrite=overwrite) as folder:
         report("places", 0.0, 1.0)
-        setting = draw_setting(chosen, seed, participation, capacity, first, last)
+        setting = draw_setting(chosen, seed, participation, capacity, first, last, departure)
         write_table(folder, "tracts", setting.tracts.to_table())
         write_table(folder, "buildings", setting.buildings.to_table(setting.tracts))
         report("places", 1.0, 1.0)
@@ -117,15 +122,22 @@ def build_city(
 
 
 def draw_setting(
-    preset: Preset, seed: int, participation: str, capacity: str, first: date, last: date
+    preset: Preset,
+    seed: int,
+    participation: str,
+    capacity: str,
+    first: date,
+    last: date,
+    departure: Departure = DEFAULT,
 ) -> CitySetting:
     """Draw places and weather; they do not depend on the domains, nor the places on the years."""
     tracts = draw_tracts(named_seed(seed, "tracts"), preset.n_tracts)
     buildings = draw_buildings(named_seed(seed, "buildings"), tracts)
     weather = draw_weather(seed, last)
     return CitySetting(
-        seed, tracts, buildings, weather, participation, capacity, first, last, preset.scale
-    )
+        seed, tracts, buildings, weather, participation, capacity, first, last, preset.scale,
+        departure,
+    )  # fmt: skip
 
 
 def _make_task(
@@ -260,6 +272,7 @@ def _details(preset: Preset, setting: CitySetting, tasks: list[_Task]) -> dict[s
         "seed": setting.seed,
         "participation": setting.participation,
         "capacity": setting.capacity,
+        **({} if setting.departure == DEFAULT else {"world": setting.departure.name}),
         "date_from": setting.date_from.isoformat(),
         "date_to": setting.date_to.isoformat(),
         "filings_from": min(filings).isoformat() if filings else None,

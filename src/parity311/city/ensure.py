@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from parity311.city.build import Progress, build_city
+from parity311.city.departures import DEFAULT
 from parity311.city.process import Process
 from parity311.errors import BusyError, InputError, RecordsError
 from parity311.records.store import Records, open_records
@@ -23,6 +24,7 @@ def open_or_build(
     seed: int,
     participation: str,
     capacity: str,
+    world: str = DEFAULT.name,
     date_from: date | None = None,
     date_to: date | None = None,
     progress: Progress | None = None,
@@ -37,6 +39,7 @@ def open_or_build(
         "seed": seed,
         "participation": participation,
         "capacity": capacity,
+        "world": world,
         "date_from": date_from,
         "date_to": date_to,
     }
@@ -52,7 +55,7 @@ def open_or_build(
 
 def _check_is_wanted(records: Records, wanted: dict[str, Any]) -> Records:
     """Refuse records of another city; days that nobody asked for are the city's own."""
-    found = records.manifest
+    found = {"world": DEFAULT.name} | records.manifest
     others = [
         f"{name} {found.get(name)} where {value} was asked for"
         for name, value in wanted.items()

@@ -176,7 +176,8 @@ class IncidentModel:
         lifetime = self.process.hazard.lifetime_days * np.array(
             [entry.lifetime_factor for entry in table]
         )
-        natural_end = began + lifetime[category] * generator.standard_exponential(n)
+        life = self.setting.departure.draw_lifetimes(generator, category)
+        natural_end = began + lifetime[category] * life
         return Incidents(
             building=building,
             category=category,

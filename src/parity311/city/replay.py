@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from parity311.city.build import draw_setting, enlarge, first_filing_day
 from parity311.city.clock import day_number, to_timestamps
+from parity311.city.departures import DEFAULT, get_departure
 from parity311.city.filing_office import FilingOffice
 from parity311.city.filings import draw_filings
 from parity311.city.incumbent import EXPLORATION_SHARE, Rule, severity_then_first_in
@@ -109,7 +110,8 @@ def open_replay(folder: str | Path, processes: Sequence[Process]) -> Replay:
     preset = get_preset(details["preset"])
     first, last = (date.fromisoformat(details[name]) for name in ("date_from", "date_to"))
     scenario = (details["participation"], details["capacity"])
-    setting = draw_setting(preset, details["seed"], *scenario, first, last)
+    departure = get_departure(details.get("world", DEFAULT.name))
+    setting = draw_setting(preset, details["seed"], *scenario, first, last, departure)
     known = {process.slug: process for process in processes if process.slug in records.domains}
     return Replay(records, preset, setting, known)
 

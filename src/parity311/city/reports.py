@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 
 from parity311.city.clock import WeekClock
+from parity311.city.departures import STEADY, Readiness
 from parity311.city.incidents import IncidentModel, Incidents
 from parity311.city.process import ComplaintProcess, Flag
 from parity311.city.randomness import again_names, named_generator
@@ -128,6 +129,15 @@ class ReportModel:
         )
         return np.exp(log_rate)
 
+    def readiness(self, incidents: Incidents) -> Readiness:
+        """How the rate of each incident's reports goes with its age."""
+        fading = self.setting.departure.fading
+        if fading is None:
+            return STEADY
+        factor = np.array([entry.lifetime_factor for entry in self.process.categories])
+        life = self.process.hazard.lifetime_days * factor[incidents.category]
+        return Readiness(fading * life, 1.0 + 1.0 / fading)
+
     def draw_month(self, incidents: Incidents, year: int, month: int) -> Reports:
         """Draw every report that the incidents begun in one month would ever get."""
         again = again_names(self.incidents.replicate)
@@ -147,9 +157,11 @@ class ReportModel:
         n = len(rate)
         start = self.clock.to_operational(incidents.began)
         end = self.clock.to_operational(incidents.natural_end)
-        first = start + generator.standard_exponential(n) / rate
+        readiness = self.readiness(incidents)
+        first = start + readiness.wait(generator.standard_exponential(n) / rate)
         is_silent = generator.random(n) < self.process.reporting.zero_inflation
-        further = generator.poisson(np.where(first < end, rate * (end - first), 0.0))
+        left = readiness.days_between(start, first, end)
+        further = generator.poisson(np.where(first < end, rate * left, 0.0))
         further = np.where(is_silent, 0, further)
         flagged = np.array([entry.is_proactive for entry in self.process.categories])
         by_agency = flagged[incidents.category]
@@ -159,7 +171,8 @@ class ReportModel:
         further = np.where(by_agency, 0, further)
         reported = np.flatnonzero(by_agency | (first < end))
         again = np.repeat(np.arange(n), further)
-        later = first[again] + generator.random(len(again)) * (end[again] - first[again])
+        times = (start[again], first[again], end[again])
+        later = readiness.take(again).time_between(generator.random(len(again)), *times)
         operational = np.concatenate([first[reported], later])
         return np.concatenate([reported, again]), self.clock.to_clock(operational)
 

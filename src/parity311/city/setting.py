@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from parity311.city.clock import Weather
+from parity311.city.departures import DEFAULT, Departure
 from parity311.city.places import Buildings, Tracts
 from parity311.city.randomness import named_generator
 
@@ -52,6 +53,8 @@ class CitySetting:
     date_to: date
     scale: float
     """Size of the city against the whole of New York (1.0)."""
+    departure: Departure = DEFAULT
+    """In what the city departs from what estimators assume."""
 
     @cached_property
     def neglect(self) -> NDArray[np.float64]:

@@ -94,6 +94,7 @@ def open_domain(
     process: ComplaintProcess, setting: CitySetting, rule: Rule, enlargement: float = 1.0
 ) -> SimulatedDomain:
     """Draw a domain's incidents and reports; its agency has worked no day yet."""
+    process = setting.departure.apply(process)
     model = IncidentModel(process, setting, enlargement)
     reporting = ReportModel(model)
     first_day, last_day = first_worked_day(process, setting), day_number(setting.date_to)

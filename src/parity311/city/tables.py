@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from parity311.city.agency import Agency
 from parity311.city.cases import DUPLICATE, NO_VIOLATION, OTHER, PENDING, RESTORED
 from parity311.city.clock import day_number, to_timestamps
 from parity311.city.filing_office import FilingVisits
@@ -204,6 +205,16 @@ def _kept_reports(simulated: SimulatedDomain) -> NDArray[np.int64]:
     return taken[agency.cases.received[agency.report_case[taken]] >= first_day]
 
 
+def _looks_first(simulated: SimulatedDomain, kept: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether a report is on record as the first of its incident: also a duplicate not marked."""
+    agency, setting = simulated.agency, simulated.setting
+    is_first = agency.cases.report[agency.report_case[kept]] == kept
+    if not setting.departure.missed_marks:
+        return is_first
+    generator = named_generator(setting.seed, simulated.process.slug, "marks")
+    return is_first | (generator.random(len(kept)) < setting.departure.missed_marks)
+
+
 def make_ids(prefix: str, number: NDArray[np.int64]) -> pa.Array:
     """Ids such as heat-00000012."""
     digits = pc.utf8_lpad(pc.cast(pa.array(number), pa.string()), 8, "0")  # pyright: ignore[reportAttributeAccessIssue]
@@ -238,9 +249,10 @@ def _complaints(
     case = simulated.agency.report_case[kept]
     codes = [entry.code for entry in process.categories]
     category = reports.category[kept]
+    first = np.where(_looks_first(simulated, kept), kept, cases.report[case])
     columns: dict[str, pa.Array] = {
         "complaint_id": make_ids(process.slug, number[kept]),
-        "incident_id": make_ids(process.slug, number[cases.report[case]]),
+        "incident_id": make_ids(process.slug, number[first]),
         "domain": pa.repeat(process.slug, len(kept)),
         "category": pick(codes, category),
         "severity": pick(SEVERITIES, reports.code[kept]),
@@ -265,7 +277,7 @@ def _outcomes(
     agency, process = simulated.agency, simulated.process
     last_day = day_number(simulated.setting.date_to)
     case = agency.report_case[kept]
-    is_first = agency.cases.report[case] == kept
+    is_first = _looks_first(simulated, kept)
     received = simulated.reports.time[kept]
     # A case can be closed hours before a duplicate of the same day comes in.
     closed = np.maximum(agency.cases.closed[case], received)
@@ -274,8 +286,11 @@ def _outcomes(
         is_first, np.where(is_closed, agency.cases.outcome[case], PENDING), DUPLICATE
     )
     generator = named_generator(simulated.setting.seed, process.slug, "dispositions")
-    first_visit = agency.cases.first_visit[case]
+    first_visit, n_visits = agency.cases.first_visit[case], agency.cases.n_attempts[case]
     visited = first_visit < last_day
+    if simulated.setting.departure.one_disposition:
+        first_visit = _last_visits(agency, last_day)[case]
+        n_visits = np.ones_like(n_visits)
     return pa.table(
         {
             "complaint_id": make_ids(process.slug, number[kept]),
@@ -285,9 +300,18 @@ def _outcomes(
                 DISPOSITION_CLASSES, np.where(outcome == RESTORED, NO_VIOLATION, outcome)
             ),
             "first_visit_at": stamps(np.where(visited, first_visit, np.inf)),
-            "n_visits": pa.array(np.where(visited, agency.cases.n_attempts[case], 0), pa.int16()),
+            "n_visits": pa.array(np.where(visited, n_visits, 0), pa.int16()),
         }
     )
+
+
+def _last_visits(agency: Agency, last_day: int) -> NDArray[np.float64]:
+    """Time of the last visit before a day to each case opened; infinite without one."""
+    case = agency.visits.collect("case", np.int64)
+    time = agency.visits.collect("time", np.float64)
+    found = np.full(agency.cases.n, -np.inf)
+    np.maximum.at(found, case[time < last_day], time[time < last_day])
+    return np.where(np.isfinite(found), found, np.inf)
 
 
 def _dispositions(
@@ -316,6 +340,11 @@ def _visits(simulated: SimulatedDomain, number: NDArray[np.int64]) -> tuple[pa.T
     case, time = log.collect("case", np.int64), log.collect("time", np.float64)
     first = number[agency.cases.report[case]]
     shown = np.flatnonzero((first > 0) & (time < day_number(simulated.setting.date_to)))
+    is_last_only = simulated.setting.departure.one_disposition
+    if is_last_only:
+        # Visits stand in the order in which they were made.
+        _, from_end = np.unique(case[shown][::-1], return_index=True)
+        shown = shown[::-1][from_end]
     shown = shown[np.argsort(time[shown], kind="stable")]
     result = log.collect("result", np.int8)[shown]
     visit_id = make_ids(f"{slug}-visit", np.arange(1, len(shown) + 1))
@@ -326,7 +355,11 @@ def _visits(simulated: SimulatedDomain, number: NDArray[np.int64]) -> tuple[pa.T
             "visit_id": visit_id,
             "complaint_id": make_ids(slug, first[shown]),
             "visited_at": stamps(time[shown]),
-            "attempt": pa.array(log.collect("attempt", np.int16)[shown]),
+            "attempt": pa.array(
+                np.ones(len(shown), np.int16)
+                if is_last_only
+                else log.collect("attempt", np.int16)[shown]
+            ),
             "result": pick(VISIT_RESULTS, np.where(result == RESTORED, NO_VIOLATION, result)),
             "propensity": pa.array(log.collect("propensity", np.float64)[shown]),
             "n_waiting": pa.array(log.collect("n_waiting", np.int32)[shown]),

@@ -90,6 +90,13 @@ def build_command(
     seed: Seed = 7,
     participation: Annotated[str, typer.Option(help="measured or strong.")] = "measured",
     capacity: Annotated[str, typer.Option(help="calibrated or scarce.")] = "calibrated",
+    world: Annotated[
+        str,
+        typer.Option(
+            help="How the city departs from what estimators assume, e.g. gamma lifetimes; any "
+            "other word lists the names."
+        ),
+    ] = "default",
     date_from: Annotated[
         datetime | None, typer.Option("--from", formats=["%Y-%m-%d"], help="First day.")
     ] = None,
@@ -112,6 +119,7 @@ def build_command(
             seed=seed,
             participation=participation,
             capacity=capacity,
+            world=world,
             date_from=date_from.date() if date_from else None,
             date_to=date_to.date() if date_to else None,
             out=out,

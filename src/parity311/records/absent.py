@@ -19,6 +19,7 @@ def no_such_domain(records: Records, domain: str) -> InputError:
     scenario = (
         f"--preset {manifest['preset']} --seed {manifest['seed']} "
         f"--participation {manifest['participation']} --capacity {manifest['capacity']}"
+        + (f" --world {manifest['world']}" if "world" in manifest else "")
     )
     return InputError(
         f"{said} If the domain is newer than the city, rebuild the city: `parity311 city build "

@@ -206,13 +206,17 @@ def _parse_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
+_BUILT_BY = ("preset", "seed", "participation", "capacity", "world")
+"""Options of `city build` that a manifest names."""
+
+
 def _cure(folder: Path, manifest: dict[str, Any]) -> str:
     """What to do about damaged records: a synthetic city is built again, real ones are kept."""
     if manifest["kind"] != "city":
         return "Import the exports again into a new folder with `parity311 records import`."
     options = {
         "out": folder,
-        **{name: manifest.get(name) for name in ("preset", "seed", "participation", "capacity")},
+        **{name: manifest.get(name) for name in _BUILT_BY},
         "from": manifest.get("date_from"),
         "to": manifest.get("date_to"),
     }

@@ -8,21 +8,26 @@ lifetime law.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from parity311.errors import EstimationError
 from parity311.reporting.areas import Areas
 from parity311.reporting.cells import Cells, build_cells
-from parity311.reporting.hierarchy import Fit, fit_hierarchy
+from parity311.reporting.hierarchy import Draws, Fit, fit_hierarchy
 from parity311.reporting.incidents import (
     INTERVAL,
     NOT_PUBLISHED,
     IncidentEstimate,
     estimate_from_shares,
 )
-from parity311.reporting.inspections import inspected_cells
+from parity311.reporting.inspections import (
+    Factors,
+    anchor_factors,
+    inspected_cells,
+    say_anchor,
+)
 from parity311.reporting.lifetimes import Lifetime
 from parity311.reporting.likelihood import Mixture, RowData, reported_share
 from parity311.reporting.model import LOG_CALLBACK, NEVER, Inspected, Model
@@ -130,16 +135,24 @@ def exposure_rate(table: ReportTable, areas: Areas, settings: Settings) -> Incid
 
     Rates vary between incidents of one place (Gamma), as far as the reports show it.
     """
-    fitted = fit_exposure_rate(table, areas, settings, is_mixed=True)
-    assumption = settings.lifetime.describe(fitted.mean_lifetime_days)
-    return estimate_from_fit("exposure_rate", assumption, fitted, table, areas, settings)
+    return _estimate("exposure_rate", table, areas, settings, is_mixed=True)
 
 
 def exposure_rate_even(table: ReportTable, areas: Areas, settings: Settings) -> IncidentEstimate:
     """The same with one rate for all incidents of a place and pattern."""
-    fitted = fit_exposure_rate(table, areas, settings)
+    return _estimate("exposure_rate_even", table, areas, settings, is_mixed=False)
+
+
+def _estimate(
+    name: str, table: ReportTable, areas: Areas, settings: Settings, *, is_mixed: bool
+) -> IncidentEstimate:
+    fitted = fit_exposure_rate(table, areas, settings, is_mixed=is_mixed)
     assumption = settings.lifetime.describe(fitted.mean_lifetime_days)
-    return estimate_from_fit("exposure_rate_even", assumption, fitted, table, areas, settings)
+    alone = None
+    if settings.inspections is not None:
+        without = replace(settings, inspections=None, closing_covariates=())
+        alone = fit_exposure_rate(table, areas, without, is_mixed=is_mixed)
+    return estimate_from_fit(name, assumption, fitted, table, areas, settings, alone=alone)
 
 
 def fit_exposure_rate(
@@ -223,8 +236,12 @@ def estimate_from_fit(
     settings: Settings,
     *,
     has_rate: bool = True,
+    alone: RateFit | None = None,
 ) -> IncidentEstimate:
-    """Draw parameters and effects jointly and turn them into estimated incidents."""
+    """Draw parameters and effects jointly and turn them into estimated incidents.
+
+    `alone` is the fit of the reports without the inspections: what these are held against.
+    """
     draws = fitted.fit.draw(np.random.default_rng(settings.seed), settings.n_draws)
     rates = np.exp(fitted.log_rate_of_areas(draws.parameters, draws.effects))
     if not has_rate:
@@ -238,14 +255,22 @@ def estimate_from_fit(
         details["mean_lifetime_days"] = fitted.mean_lifetime_days
     if fitted.fit.between is not None:
         details["between_incident_variance"] = fitted.fit.between.mode
-    cells = fitted.cells
-    counts = np.bincount(cells.row_cell, table.weight, minlength=len(cells.area))
-    each = zip(draws.parameters, draws.effects, draws.mixtures, strict=True)
-    factor_draws = np.array([fitted.factors(counts, *draw) for draw in each])
+    factors = _draw_factors(fitted, draws, table)
     reported = np.bincount(table.area, table.weight, minlength=areas.n_areas)
-    if settings.inspections is not None and has_rate:
-        assumption += f" Random inspections of {len(settings.inspections.area)} areas were joined."
-    low, high = np.percentile(factor_draws @ reported, INTERVAL)
+    sample = settings.inspections
+    if sample is not None and has_rate:
+        assumption += f" Random inspections of {len(sample.area)} areas were joined."
+    if sample is not None and alone is not None:
+        rng = np.random.default_rng([settings.seed, 1])
+        by_reports = _draw_factors(alone, alone.fit.draw(rng, settings.n_draws), table)
+        slopes = np.nan_to_num(areas.design(settings.closing_covariates)[0])
+        anchor = anchor_factors(by_reports, reported, slopes, sample, rng)
+        if anchor is not None:
+            factors = factors.mix(anchor.factors, anchor.chance_off, rng)
+            details["chance_law_is_off"] = anchor.chance_off
+            details["inspections_shift"] = anchor.shift
+            assumption += say_anchor(anchor)
+    low, high = np.percentile(factors.draws @ reported, INTERVAL)
     if high > WIDE * low:
         assumption = f"{assumption} {FEW_DUPLICATES.format(high / low)}"
     return estimate_from_shares(
@@ -254,12 +279,21 @@ def estimate_from_fit(
         table,
         areas,
         rate=(rates.mean(axis=0), rates.std(axis=0)),
-        factors=fitted.mean_factors(counts),
-        factor_draws=factor_draws,
-        reason=np.where(cells.n_missing > 0, NOT_PUBLISHED, "").astype(object),
+        factors=factors.mean,
+        factor_draws=factors.draws,
+        reason=np.where(fitted.cells.n_missing > 0, NOT_PUBLISHED, "").astype(object),
         details=details,
         coefficients=fitted.coefficients(),
     )
+
+
+def _draw_factors(fitted: RateFit, draws: Draws, table: ReportTable) -> Factors:
+    """Incidents per reported incident, at the mode and in every draw of the parameters."""
+    cells = fitted.cells
+    counts = np.bincount(cells.row_cell, table.weight, minlength=len(cells.area))
+    each = zip(draws.parameters, draws.effects, draws.mixtures, strict=True)
+    drawn = np.array([fitted.factors(counts, *draw) for draw in each])
+    return Factors(fitted.mean_factors(counts), drawn)
 
 
 def _check_fixed_lifetime(lifetime: Lifetime, data: RowData) -> None:

@@ -20,6 +20,8 @@ class InspectionSample:
     area: np.ndarray
     n_found: np.ndarray
     n_reported: np.ndarray
+    is_complete: bool = False
+    """Whether every incident of these areas was found, not a share of them drawn at random."""
 
     def __post_init__(self) -> None:
         bad = np.flatnonzero((self.n_reported < 0) | (self.n_reported > self.n_found))

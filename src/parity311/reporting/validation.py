@@ -87,7 +87,8 @@ class KnownReports:
         rng = np.random.default_rng(seed)
         n = max(2, round(share * self.areas.n_areas))
         area = np.sort(rng.choice(self.areas.n_areas, n, replace=False))
-        return InspectionSample(area, self.true_totals[area], self.true_reported[area])
+        found = (self.true_totals[area], self.true_reported[area])
+        return InspectionSample(area, *found, is_complete=True)
 
 
 def case_from_city(city: Path, domain: str) -> KnownReports:
