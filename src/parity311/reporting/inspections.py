@@ -45,6 +45,9 @@ deviation of a covariate. Laws that missed the level by a half in the reviewed c
 of outer quintiles, nearly three deviations apart, within 12 %."""
 DOUBT = 0.8
 """Chance from which on it is said that the law does not hold."""
+LAW_SD, CLOSING_SD = 0.05, 0.2
+"""What a law that fits may miss by: its level, and slopes, because reports alone leave open along
+which covariates incidents end sooner. The fit with inspections joined tells those."""
 N_ROUNDS = 5
 """Rounds in which what areas share and what they have of their own settle."""
 FEWEST_AREAS = 4
@@ -88,8 +91,8 @@ def anchor_factors(
     """Move factors that reports alone gave to what inspections found; None: too few to tell.
 
     In an inspected area the factor is seen. If the law behind the factors holds, what is seen
-    differs from them by the law's own uncertainty, by chance and by what areas have of their own;
-    if it does not, also by a level and slopes that all areas share.
+    differs from them by the law's own uncertainty, along covariates, by chance and by what areas
+    have of their own; if it does not, also by a level and a stretch that all areas share.
 
     Parameters
     ----------
@@ -113,10 +116,11 @@ def anchor_factors(
     centre = lambda values: values - np.average(values[area], weights=weight, axis=0)  # noqa: E731
     shape = np.column_stack([np.ones(len(log_mean)), centre(log_mean), centre(covariates)])
     levels = log_draws[:, area] @ weight / weight.sum()
-    law = np.zeros(shape.shape[1])
-    law[0] = levels.var()
-    beliefs = [LEVEL_SD, STRETCH_SD, *[SLOPE_SD] * covariates.shape[1]]
-    prior = np.array(beliefs) ** 2 + law
+    n_slopes = covariates.shape[1]
+    law = np.array([LAW_SD, 0.0, *[CLOSING_SD] * n_slopes]) ** 2
+    prior = np.array([LEVEL_SD, STRETCH_SD, *[SLOPE_SD] * n_slopes]) ** 2
+    law[0] += levels.var()
+    prior[0] += levels.var()
     rows, own = shape[area], 0.0
     for _ in range(N_ROUNDS):
         mean, covariance = _regress(rows, miss, noise + own, prior)
