@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from parity311.cli.options import Json, Runs, Seed, print_json, within
+from parity311.cli.options import Json, Runs, Seed, print_json, seed_option, within
+from parity311.errors import InputError
 
 WIDEST = 1000
 """Characters of the widest table that is measured."""
@@ -151,6 +152,33 @@ def _print_whole(console: Console, table: Table) -> None:
 
 def _compact(title: str) -> Table:
     return Table(title=title, box=None, padding=(0, 1), title_justify="left")
+
+
+def print_worlds(found: dict[str, Any]) -> None:
+    """Print how far the default estimator is off in every world, over cities."""
+    console = Console()
+    table = _compact(f"{found['domain']}: relative error by quintile, {len(found['seeds'])} cities")
+    table.add_column("a city where", overflow="fold")
+    table.add_column("told", no_wrap=True)
+    for heading in ("1", "2", "3", "4", "5", "1/5", "held"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in found["rows"]:
+        told = f"{row['inspections']:.0%} inspected" if row["inspections"] else "reports"
+        says = found["worlds"][row["world"]]
+        if "bias" not in row:
+            table.add_row(says, told, *["–"] * 7)
+            continue
+        errors = [_percent(value) for value in (*row["bias"], row["ratio"])]
+        table.add_row(says, told, *errors, f"{row['held']:.0%}")
+    _print_whole(console, table)
+    console.print(
+        "1/5: error of the ratio of the outer quintiles; held: share of sensitivity bands "
+        "(reports) and 90 % intervals (inspected) that hold the truth."
+    )
+    for bar in found["bars"]:
+        if not bar["holds"]:
+            value = "none" if bar["value"] is None else f"{bar['value']:.3f}"
+            console.print(f"Missed: {bar['world']}, {bar['asked']}: {value}.")
 
 
 def print_validation(result: dict[str, Any]) -> None:
@@ -357,16 +385,39 @@ def regress_command(
 
 @app.command("validate")
 def validate_command(
-    city: Annotated[Path, typer.Option(help="Folder of a synthetic city.")],
+    city: Annotated[Path | None, typer.Option(help="Folder of a synthetic city.")] = None,
     domain: Domain = "heat",
     scenarios: Annotated[
         bool, typer.Option(help="Also score the default under changed assumptions.")
     ] = True,
+    is_worlds: Annotated[
+        bool,
+        typer.Option(
+            "--worlds",
+            help="Score the default in cities whose assumptions are false, built for it, instead.",
+        ),
+    ] = False,
+    world: Annotated[
+        list[str] | None, typer.Option(help="With --worlds: only this one; may be repeated.")
+    ] = None,
+    cities: Annotated[
+        int, typer.Option(help="With --worlds: cities of each.", callback=within(1, 1000))
+    ] = 20,
+    first_seed: Annotated[int, seed_option("With --worlds: of the first city.")] = 7,
     seed: Seed = 0,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """Score every estimator against the truth of a synthetic city."""
+    """Score every estimator against the truth of a synthetic city, or one in many worlds."""
+    if is_worlds == (city is not None):
+        raise InputError("Give either --city DIR, or --worlds to have cities built; not both.")
+    if city is None:
+        found = _try_worlds(domain, range(first_seed, first_seed + cities), runs, world or [])
+        if as_json:
+            print_json(found)
+        else:
+            print_worlds(found)
+        return
     from parity311.pipelines.reporting import run_validate
 
     result = run_validate(city, domain, runs, scenarios=scenarios, seed=seed)
@@ -374,6 +425,14 @@ def validate_command(
         print_json(result)
         return
     print_validation(result)
+
+
+def _try_worlds(domain: str, seeds: range, runs: Path, worlds: list[str]) -> dict[str, Any]:
+    from parity311.pipelines.progress import progress_bars
+    from parity311.studies.worlds import try_worlds
+
+    with progress_bars() as progress:
+        return try_worlds(domain, seeds, runs / "worlds", worlds=worlds, progress=progress)
 
 
 @app.command("spatial")
