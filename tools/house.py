@@ -23,7 +23,7 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 """Folders outside the package whose imports count as use by tests or docs."""
 
 LIMITS = {
-    "lines": 75_000,
+    "lines": 76_500,
     "single importers": 77,
     "class names used twice": 0,
     "public names nobody imports": 2,
@@ -31,7 +31,8 @@ LIMITS = {
 }
 """What we hold ourselves to; lowered whenever the house gets smaller, never raised in passing.
 Raised once, by six thousand lines and eight modules, for a floor that was not there: `serving`, and
-a city that is played again (`city.replay`)."""
+a city that is played again (`city.replay`); and once by fifteen hundred lines for cities in which
+estimators' assumptions are false (`city.departures`, `studies.worlds`) with their tests."""
 
 
 @dataclass

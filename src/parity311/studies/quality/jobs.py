@@ -168,22 +168,6 @@ def _is_prepared(folder: Path, setting: QualitySetting, part: QualityJob) -> boo
     return path.exists()
 
 
-def read_recipes(path: Path) -> Recipes:
-    """Recipes by setting from a JSON file, to try others than a setting's own."""
-    given = json.loads(path.read_text())
-    return {
-        name: tuple(
-            Recipe(**{**one, "settings": {k: _tuple(v) for k, v in one["settings"].items()}})
-            for one in recipes
-        )
-        for name, recipes in given.items()
-    }
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
 def run_parts(
     folder: Path,
     parts: Sequence[QualityJob],
