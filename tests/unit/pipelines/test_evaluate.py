@@ -11,9 +11,16 @@ from tests.served import PRICES, save_package
 from parity311.city.build import build_city
 from parity311.domains import get_domain
 from parity311.errors import InputError
+from parity311.pipelines import evaluate
 from parity311.pipelines.evaluate import FRESH, TODAY, evaluate_policies
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is expected is asked of the packages step by step: sixteen episodes are enough here."""
+    monkeypatch.setattr(evaluate, "N_EPISODES", 16)
 
 
 @pytest.fixture(scope="module")
