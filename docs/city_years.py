@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -105,11 +106,12 @@ def play_domain(slug: str, city: Path) -> list[dict[str, Any]]:
 
 
 def play_cities(seeds: Sequence[int], cities: Path, kept: Path = KEPT) -> None:
-    """Play every city that is not kept yet, and keep it at once, a file a city."""
+    """Play every city that is not kept yet, and keep it at once, a file a city and domain."""
     parts = kept.with_suffix("")
     parts.mkdir(parents=True, exist_ok=True)
+    gathered = {row["seed"] for row in read_rows(kept)}
     processes = [get_domain(slug).process for slug in DOMAINS]
-    for seed in seeds:
+    for seed in [seed for seed in seeds if seed not in gathered]:
         for participation, capacity in SCENARIOS:
             path = cities / f"five-{seed}-{participation}-{capacity}"
             for slug in DOMAINS:
@@ -125,22 +127,31 @@ def play_cities(seeds: Sequence[int], cities: Path, kept: Path = KEPT) -> None:
                 print(f"kept {key}", flush=True)
 
 
+def read_rows(kept: Path = KEPT) -> list[dict[str, Any]]:
+    """Rows that are gathered already, one a city, domain and scenario."""
+    return json.loads(kept.read_text())["rows"] if kept.exists() else []
+
+
 def gather(kept: Path = KEPT) -> None:
-    """Put the files of all cities into one, which the page is written from."""
-    rows = [json.loads(part.read_text()) for part in sorted(kept.with_suffix("").glob("*.json"))]
+    """Put the files of all cities that are whole beside those gathered before."""
+    parts = [json.loads(part.read_text()) for part in sorted(kept.with_suffix("").glob("*.json"))]
+    found = Counter(row["seed"] for row in parts)
+    whole = {seed for seed, n in found.items() if n == len(DOMAINS) * len(SCENARIOS)}
+    rows = [row for row in read_rows(kept) if row["seed"] not in whole]
+    rows += [row for row in parts if row["seed"] in whole]
     versions = {slug: get_domain(slug).version for slug in DOMAINS}
-    kept.write_text(json.dumps({"versions": versions, "rows": rows}, indent=1) + "\n")
+    kept.write_text(json.dumps({"versions": versions, "rows": rows}) + "\n")
 
 
 def city_years_block(kept: Path = KEPT) -> str:
     """What the cities say, in words and as a table."""
-    if not kept.exists():
+    rows = read_rows(kept)
+    if not rows:
         return "Not measured yet: `python -m docs.city_years`."
-    rows = json.loads(kept.read_text())["rows"]
     lines = [
         "| domain, participation, capacity | policy | coverage | over today's rule | expected | "
-        "arrives | gap over today's |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+        "arrives | gap over today's | visits |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for slug in DOMAINS:
         for scenario in dict.fromkeys(row["scenario"] for row in rows):
@@ -155,7 +166,8 @@ def city_years_block(kept: Path = KEPT) -> str:
             "",
             f"Preset small, {len(seeds)} cities (seeds {seeds[0]} to {seeds[-1]}), one test year "
             "each; 95 % intervals between cities. *Arrives*: lead in coverage over today's rule in "
-            "the city, over the lead in the estimated process; a dash where none was expected.",
+            "the city, over the lead in the estimated process; a dash where none was expected. "
+            "*Visits*: against those of today's rule.",
         ]
     )
 
@@ -181,12 +193,20 @@ def _line(slug: str, scenario: str, name: str, rows: Sequence[dict[str, Any]]) -
     coverage = [one["coverage"] for row in rows for one in row["policies"] if one["policy"] == name]
     cells = [f"{slug}, {scenario}", TITLES[name], _between(coverage)]
     if name == TODAY:
-        return "| " + " | ".join([*cells, "–", "–", "–", "–"]) + " |"
+        return "| " + " | ".join([*cells, "–", "–", "–", "–", "1"]) + " |"
     lead, expected = leads(rows, name, "coverage")
     gap, _ = leads(rows, name, "gap")
     hoped = f"{expected.mean():+.3f}" if len(expected) else "–"
     cells += [_between(lead), hoped, _arrives(lead, expected), _between(gap)]
+    cells.append(f"{_mean(rows, name, 'n_visits') / _mean(rows, TODAY, 'n_visits'):.2f}")
     return "| " + " | ".join(cells) + " |"
+
+
+def _mean(rows: Sequence[dict[str, Any]], name: str, figure: str) -> float:
+    """A policy's figure, averaged over cities."""
+    return float(
+        np.mean([one[figure] for row in rows for one in row["policies"] if one["policy"] == name])
+    )
 
 
 def _arrives(lead: np.ndarray, expected: np.ndarray) -> str:
@@ -202,39 +222,42 @@ def _between(values: Sequence[float] | np.ndarray) -> str:
 
 
 def say_arrival(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """In how many settings a policy leads today's rule in the city, where it was expected to."""
+    """Where a policy leads today's rule in the city, was expected to, and what the gap does.
+
+    A setting counts where the 95 % interval between cities leaves no doubt about the sign.
+    """
+    scenarios = dict.fromkeys(row["scenario"] for row in rows)
     lines = []
-    for name in TITLES:
-        if name in (TODAY, FRESH):
-            continue
-        settings = [
-            (slug, scenario)
-            for slug in DOMAINS
-            for scenario in dict.fromkeys(row["scenario"] for row in rows)
-        ]
-        sure, hoped, worse = [], [], []
-        for slug, scenario in settings:
+    others = [name for name in TITLES if name not in (TODAY, FRESH) and _has(rows, name)]
+    for name in others:
+        hoped: list[str] = []
+        sure: dict[str, list[str]] = defaultdict(list)
+        for slug, scenario in ((slug, scenario) for slug in DOMAINS for scenario in scenarios):
             own = [r for r in rows if r["domain"] == slug and r["scenario"] == scenario]
             if not _has(own, name):
                 continue
-            lead, expected = leads(own, name, "coverage")
-            interval = mean_interval(lead) or [0.0, 0.0]
             words = f"{slug}, {scenario}"
-            if expected.mean() > 0:
-                hoped.append(words)
-            if interval[0] > 0:
-                sure.append(words)
-            if interval[1] < 0:
-                worse.append(words)
-        if hoped or sure or worse:
-            lines.append(
-                f"- **{TITLES[name]}** was expected to cover more than today's rule in "
-                f"{len(hoped)} settings; in the city it does, at the lower bound, in {len(sure)}"
-                + (f" ({'; '.join(sure)})" if sure else "")
-                + (f", and covers less in {len(worse)} ({'; '.join(worse)})" if worse else "")
-                + "."
-            )
+            lead, expected = leads(own, name, "coverage")
+            hoped += [words] if len(expected) and expected.mean() > 0 else []
+            sure[_sign(lead, "more", "less")] += [words]
+            sure[_sign(leads(own, name, "gap")[0], "wider", "narrower")] += [words]
+        lines.append(
+            f"- **{TITLES[name]}** was expected to cover more than today's rule in {len(hoped)} "
+            f"settings; in the city it does in {_list(sure['more'])} and covers less in "
+            f"{_list(sure['less'])}. The gap between quintiles is narrower in "
+            f"{_list(sure['narrower'])} and wider in {_list(sure['wider'])}."
+        )
     return lines
+
+
+def _sign(values: np.ndarray, positive: str, negative: str) -> str:
+    """Which of the two the mean over cities is, or neither."""
+    low, high = mean_interval(values) or (-np.inf, np.inf)
+    return positive if low > 0 else negative if high < 0 else "neither"
+
+
+def _list(words: Sequence[str]) -> str:
+    return f"{len(words)} ({'; '.join(words)})" if words else "none"
 
 
 def main() -> None:
