@@ -32,6 +32,7 @@ from docs.python_reference import python_block
 from docs.quality_figures import quality_block
 from docs.reproduction import programme_block, reproduction_block
 from docs.seeds import seeds_table
+from parity311.city.departures import DEFAULT, WORLDS
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -45,6 +46,7 @@ FILES = (
     "docs/how-to/add-an-agent.md",
     "docs/reference/python.md",
     "docs/explanation/equity-term.md",
+    "docs/explanation/synthetic-city.md",
     "docs/explanation/frontier.md",
     "docs/explanation/price-of-parity.md",
     "docs/reference/ceilings.md",
@@ -178,7 +180,15 @@ def run_output_block() -> str:
     return "\n".join(["```", *shown, "```"])
 
 
+def worlds_block() -> str:
+    """The cities in which estimators' assumptions are false."""
+    return "\n".join(
+        f"- `{world.name}`: {world.says}" for world in WORLDS.values() if world != DEFAULT
+    )
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
+    "worlds": worlds_block,
     "run-output": run_output_block,
     "commands": command_reference,
     "plan": draw_plan,
