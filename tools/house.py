@@ -24,15 +24,15 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 
 LIMITS = {
     "lines": 76_500,
-    "single importers": 77,
+    "single importers": 78,
     "class names used twice": 0,
     "public names nobody imports": 2,
     "cycles": 0,
 }
 """What we hold ourselves to; lowered whenever the house gets smaller, never raised in passing.
 Raised once, by six thousand lines and eight modules, for a floor that was not there: `serving`, and
-a city that is played again (`city.replay`); and once by fifteen hundred lines for cities in which
-estimators' assumptions are false (`city.departures`, `studies.worlds`) with their tests."""
+a city that is played again (`city.replay`); and once by fifteen hundred lines and a module for
+cities in which estimators' assumptions are false (`city.departures`, `studies.worlds`)."""
 
 
 @dataclass

@@ -116,7 +116,7 @@ def build_city(
         tasks = [_make_task(process, chosen, setting, incumbent, folder) for process in processes]
         reporting = _build_domains(tasks, setting, report, workers)
         write_parquet(folder / "truth" / "reporting.parquet", pa.concat_tables(reporting))
-        _write_parameters(folder, processes)
+        _write_parameters(folder, processes, departure)
         write_manifest(folder, "city", _details(chosen, setting, tasks))
     return out
 
@@ -241,8 +241,8 @@ def _build_domain(task: _Task, setting: CitySetting, tick: Callable[[float], Non
     return reporting_truth(simulated)
 
 
-def _write_parameters(folder: Path, processes: Sequence[Process]) -> None:
-    """Every constant of the generator with value, unit and source."""
+def _write_parameters(folder: Path, processes: Sequence[Process], departure: Departure) -> None:
+    """Every constant of the generator as it is in this world, with value, unit and source."""
     liu = "Liu, Bhandaram and Garg, New York parks"
     city = {
         "income_slope": (setting_module.INCOME_SLOPE, "log reporting rate per sd of income", liu),
@@ -259,7 +259,12 @@ def _write_parameters(folder: Path, processes: Sequence[Process]) -> None:
             name: {"value": value, "unit": unit, "source": source}
             for name, (value, unit, source) in city.items()
         },
-        **{process.slug: describe_parameters(process) for process in processes},
+        **{
+            one.slug: describe_parameters(
+                one if isinstance(one, FilingProcess) else departure.apply(one)
+            )
+            for one in processes
+        },
     }
     path = folder / "truth" / "parameters.json"
     path.write_text(json.dumps(parameters, indent=1, ensure_ascii=False) + "\n")

@@ -2,8 +2,8 @@
 
 The generator's own form is also the estimators': incidents last an exponential time, people report
 at a steady rate, marks of duplicates are exact. A figure that is right only there says nothing of
-another city. Every world here departs in one respect, by so much that it matters, and keeps the
-mean of what it changes, so that the form alone differs.
+another city. Every world here departs in one respect, by so much that it matters; lifetimes of
+another law have the same mean, and reports that fade are as many where lifetimes are exponential.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ WORLDS = {
         ),
     )
 }
-"""Worlds by name. Estimators were tried in all but `unseen`, which is kept for the last look."""
+"""Worlds by name. `unseen` is kept for the last look: nothing may be tuned in it."""
 
 
 def get_departure(name: str) -> Departure:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from parity311.city.departures import DEFAULT, get_departure
 from parity311.errors import EstimationError, InputError
 from parity311.records.absent import no_such_domain
 from parity311.records.store import open_records
@@ -99,6 +100,8 @@ def case_from_city(city: Path, domain: str) -> KnownReports:
     lifetime = true_lifetime(truth, domain)
     areas = areas_from_records(records)
     table = reports_from_records(records, domain, areas)
+    world = get_departure(records.manifest.get("world", DEFAULT.name))
+    knows_lifetime = world.lifetime_laws == DEFAULT.lifetime_laws
     incidents = truth.table("incidents", domain)
     began = incidents["began_at"].to_numpy()
     date_from, date_to = (np.datetime64(day) for day in records.window)
@@ -116,7 +119,8 @@ def case_from_city(city: Path, domain: str) -> KnownReports:
         areas,
         true_incidents,
         np.bincount(area[known], reported[known], minlength=areas.n_areas).astype(np.int64),
-        lifetime,
+        lifetime if knows_lifetime else lifetime.scaled(1.0),
+        knows_lifetime,
     )
 
 
@@ -224,8 +228,11 @@ def validate_city(
 ) -> dict[str, Any]:
     """Score every estimator on a city's domain, and the default one on changed assumptions."""
     case = case_from_city(city, domain)
-    told = [Trial(name) for name in ESTIMATORS]
-    found = score_trials(case, [*told, Trial("exposure_rate", "assumed"), *_untold()], seed)
+    # In a world of other lifetimes the exponential law of the same mean is only assumed.
+    lifetime = "known" if case.knows_lifetime else "assumed"
+    trials = [Trial(name, lifetime) for name in ESTIMATORS]
+    trials += [Trial("exposure_rate", "assumed")] if case.knows_lifetime else []
+    found = score_trials(case, [*trials, *_untold()], seed)
     for name in SCENARIOS if scenarios else ():
         found += score_scenario(name, case, seed)
     rows = [row for row in found if isinstance(row, Score)]

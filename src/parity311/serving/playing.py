@@ -39,12 +39,12 @@ class AskedPolicy:
         return self.n_refused / max(self.n_asked, 1)
 
     def choose(self, waiting: WaitingCases, prices: np.ndarray | None = None) -> Routing:
-        """What becomes of the waiting cases, beside those open that cannot be visited yet."""
+        """What becomes of the waiting cases; an office also sees those it cannot visit yet."""
         journal, n_visits = waiting.journal, max(waiting.n_slots, 1)
-        others = journal.take(np.setdiff1d(journal.open_rows, waiting.rows))
-        found = order_cases(
-            self.policy, journal, journal.take(waiting.rows), n_visits, prices, beside=others
-        )
+        cases, beside = journal.take(waiting.rows), None
+        if self.policy.sight.rank is not None:
+            beside = journal.take(np.setdiff1d(journal.open_rows, waiting.rows))
+        found = order_cases(self.policy, journal, cases, n_visits, prices, beside=beside)
         self.n_asked += len(found.refusal)
         self.n_refused += int((found.refusal != NOT_REFUSED).sum())
         return found

@@ -30,6 +30,8 @@ from parity311.domains.elevator import PROCESS as ELEVATOR
 from parity311.domains.heat import PROCESS as HEAT
 from parity311.errors import InputError
 from parity311.records.store import open_records
+from parity311.records.truth import open_truth
+from parity311.reporting.validation import case_from_city
 
 N = 100_000
 
@@ -218,6 +220,26 @@ def test_a_city_knows_its_world_and_is_played_in_it(tmp_path: Path) -> None:
             pq.read_table(folder / name / "heat.parquet") for folder in (city, tmp_path / "again")
         )
         assert first.equals(again), name
+
+
+def test_the_truth_tells_the_constants_of_its_world(tmp_path: Path) -> None:
+    city = build_city(
+        [HEAT], "small", 5, date_from=date(2024, 1, 1), date_to=date(2024, 1, 15),
+        out=tmp_path / "city", world="lenient", workers=1,
+    )  # fmt: skip
+    told = open_truth(city).parameters["heat"]["service.writing"]["value"]
+    assert told == WORLDS["lenient"].writing != HEAT.service.writing
+
+
+def test_another_law_of_lifetimes_is_not_called_known(tmp_path: Path) -> None:
+    for world, is_known in (("lenient", True), ("gamma", False)):
+        city = build_city(
+            [HEAT], "small", 5, date_from=date(2024, 1, 1), date_to=date(2024, 2, 1),
+            out=tmp_path / world, world=world, workers=1,
+        )  # fmt: skip
+        case = case_from_city(city, "heat")
+        assert case.knows_lifetime == is_known
+        assert case.lifetime.origin == ("known" if is_known else "assumed")
 
 
 def test_an_unknown_world_is_refused(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from parity311.cli.printing import print_calibration
-from parity311.cli.reporting import print_comparison
+from parity311.cli.reporting_tables import print_comparison
 
 DESCRIPTION = {
     "city": "cities/small",
