@@ -62,7 +62,7 @@ SELECT (SELECT sum(is_written) / greatest(sum(is_actionable), 1) FROM looks) AS 
   avg(CAST(heard_at > visited_at AS INT)) AS followed_share
 FROM passed JOIN later USING (true_incident_id)"""
 
-_CASES = f"""
+CASES = f"""
 WITH looks AS ({_LOOKS}
 ), passed AS (
   SELECT c.complaint_id, count(k.visited_at) AS n_passed
@@ -71,7 +71,7 @@ WITH looks AS ({_LOOKS}
     AND k.is_written = 0 AND k.visited_at < c.received_at
   GROUP BY 1
 )
-SELECT i.actionable_chance AS chance, p.n_passed,
+SELECT i.actionable_chance AS chance, CAST(i.is_actionable AS INT) AS is_actionable, p.n_passed,
   CAST(v.first_at < i.natural_end_at AS INT) AS is_alive
 FROM (SELECT complaint_id, row_number() OVER () AS place FROM cases) k
 JOIN linked USING (complaint_id) JOIN incidents i USING (true_incident_id)
@@ -79,6 +79,7 @@ JOIN passed p USING (complaint_id)
 LEFT JOIN (SELECT complaint_id, min(visited_at) AS first_at FROM visits GROUP BY 1) v
   USING (complaint_id)
 ORDER BY place"""
+"""Of every case: the chance behind it, how it fell, and how many visits let it pass before."""
 
 
 class TrueReporting(NamedTuple):
@@ -156,7 +157,7 @@ def true_params(
     connection = connect_truth(office, records, happened)
     add_columns(connection, "cases", {"complaint_id": book.complaint_id})
     reporting = true_reporting(connection, last)
-    case = connection.sql(_CASES, params={"date_to": last}).fetchnumpy()
+    case = connection.sql(CASES, params={"date_to": last}).fetchnumpy()
     chance = chance_after(
         case["chance"].astype(np.float64), case["n_passed"], reporting.written_share
     )

@@ -18,9 +18,11 @@ from parity311.engines.stream.process import CREW, ROUND, StreamParams
 from parity311.engines.stream.worth import kind_shares
 from parity311.errors import EstimationError, InputError, RecordsError
 from parity311.estimation import stream as stream_records
-from parity311.estimation import stream_book
+from parity311.estimation import stream_book, stream_truth
 from parity311.mdp.contract import N_STRATA
+from parity311.records.sql import add_columns
 from parity311.records.store import Records, open_records
+from parity311.records.truth import open_truth
 from parity311.reporting.calibration import Calibration, calibrate
 
 # Values are iterated for long: what is compiled is worth optimizing.
@@ -125,6 +127,29 @@ def test_what_visits_write_up_is_known_better_than_what_they_let_pass(
     assert ((written > 0.8) & (written < 1.2)).all()
     # Without what is put back, all chances would be too low.
     assert (ratios * [entry["share"][1] for entry in compared.values()] < 1.05).all()
+
+
+@pytest.mark.parametrize("module", [crane, snad], ids=lambda module: module.OFFICE.slug)
+def test_what_visits_let_pass_before_is_part_of_the_true_chance(
+    module: Any, records: Records, city: Path
+) -> None:
+    """Further cases of an incident are mostly those with nothing to write up."""
+    first, last = records.window
+    book = stream_book.read_book(module.OFFICE, records, first, last)
+    connection = stream_truth.connect_truth(module.OFFICE, records, open_truth(city))
+    add_columns(connection, "cases", {"complaint_id": book.complaint_id})
+    written = stream_truth.true_reporting(connection, last).written_share
+    case = connection.sql(stream_truth.CASES, params={"date_to": last}).fetchnumpy()
+    again = case["n_passed"] > 0
+    assert again.sum() > 50
+    chance = case["chance"].astype(np.float64)
+    after = stream_truth.chance_after(chance, case["n_passed"], written)
+    real = case["is_actionable"][again].mean()
+    error = np.sqrt(real * (1.0 - real) / again.sum())
+    assert after[again].mean() == pytest.approx(real, abs=3.0 * error)
+    # The broken twin: the chance behind the incident, whatever was found.
+    assert chance[again].mean() > real + 3.0 * error
+    np.testing.assert_allclose(after[~again], chance[~again], atol=1e-6)
 
 
 def test_slots_of_days_without_a_visit_are_counted() -> None:
