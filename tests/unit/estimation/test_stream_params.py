@@ -19,6 +19,7 @@ from parity311.engines.stream.worth import kind_shares
 from parity311.errors import EstimationError, InputError, RecordsError
 from parity311.estimation import stream as stream_records
 from parity311.estimation import stream_book, stream_truth
+from parity311.estimation.world import make_world
 from parity311.mdp.contract import N_STRATA
 from parity311.records.sql import add_columns
 from parity311.records.store import Records, open_records
@@ -150,6 +151,18 @@ def test_what_visits_let_pass_before_is_part_of_the_true_chance(
     # The broken twin: the chance behind the incident, whatever was found.
     assert chance[again].mean() > real + 3.0 * error
     np.testing.assert_allclose(after[~again], chance[~again], atol=1e-6)
+
+
+def test_draws_carry_what_is_not_known_of_how_incidents_end(records: Records) -> None:
+    """Records drawn anew alone would leave the share written up where it was believed to be."""
+    world = make_world(snad.DOMAIN, records, date_to=SPLIT)
+    drawn = [stream_of(one) for one in world.draws(3)]
+    spread = np.std([float(one.written_share) for one in drawn])
+    assert spread > 0.02
+    assert np.std([np.log(float(one.lifetime_days)) for one in drawn]) > 0.05
+    # What a visit ends is on record: it hardly moves with what is believed of the rest.
+    ended = [float((one.kinds[:, 0] * one.written_share).mean()) for one in drawn]
+    assert np.std(np.log(ended)) < 0.2
 
 
 def test_slots_of_days_without_a_visit_are_counted() -> None:
