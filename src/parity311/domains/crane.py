@@ -36,9 +36,10 @@ from parity311.engines.stream.process import (
 )
 from parity311.engines.stream.rules import Reading, StreamLayout, make_rule, stream_rules
 from parity311.engines.stream.worth import capacity_shares
-from parity311.estimation.stream import example_params, true_params
+from parity311.estimation.stream import example_params
 from parity311.estimation.stream_book import StreamOffice, recent_or_earlier
 from parity311.estimation.stream_dynamics import COVERAGE_PRICED, stream_dynamics
+from parity311.estimation.stream_truth import true_params
 from parity311.estimation.stream_view import stream_sight
 from parity311.mdp.contract import Action, Domain, Policy, Protocol
 from parity311.mdp.harness import Harness
@@ -180,7 +181,7 @@ def make_expert(params: StreamParams, harness: Harness) -> Policy:
 DOMAIN = Domain(
     slug="crane",
     title="Cranes and derricks",
-    version=2,
+    version=3,
     decision="For each complaint: Do Nothing, Routine, Immediate or Stop-Work.",
     who_waits="Workers and passers-by under the load.",
     not_for="Approving a lift.",

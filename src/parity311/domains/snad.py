@@ -36,9 +36,10 @@ from parity311.engines.stream.process import (
 )
 from parity311.engines.stream.rules import Reading, StreamLayout, make_rule, stream_rules
 from parity311.engines.stream.worth import capacity_shares
-from parity311.estimation.stream import example_params, true_params
+from parity311.estimation.stream import example_params
 from parity311.estimation.stream_book import HISTORY_DAYS, CaseFacts, StreamOffice
 from parity311.estimation.stream_dynamics import COVERAGE_PRICED, stream_dynamics
+from parity311.estimation.stream_truth import true_params
 from parity311.estimation.stream_view import stream_sight
 from parity311.mdp.contract import Action, Domain, Policy, Protocol
 from parity311.mdp.harness import Harness
@@ -181,7 +182,7 @@ def make_expert(params: StreamParams, harness: Harness) -> Policy:
 DOMAIN = Domain(
     slug="snad",
     title="Special natural area districts",
-    version=2,
+    version=3,
     decision="For each complaint: Defer, Inspect or Prioritise.",
     who_waits="The neighbours of a slope or a wood.",
     not_for="Granting permits.",

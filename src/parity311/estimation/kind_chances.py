@@ -15,11 +15,6 @@ PRIORS = (25.0, 100.0, 400.0, 1600.0)
 """Looks that the fit by parts may count for: from a kind of its own to hardly anything beyond its
 parts. The records choose."""
 
-WRITTEN_SHARE = 0.75
-"""Share of what is actionable that inspectors write up (assumed, half-way between two ends: nothing
-is let pass; or the strictest tenth of New York's buildings inspectors, who write up 0.63 of their
-cases, see it all, and the mean, 0.32, lets pass half)."""
-
 
 def chance_from_looks(
     kind: np.ndarray,
@@ -27,6 +22,7 @@ def chance_from_looks(
     there: np.ndarray,
     kinds: np.ndarray,
     levels: tuple[int, ...],
+    written_share: float,
 ) -> np.ndarray:
     """Chance that a case of each kind is actionable, (n_kinds,).
 
@@ -38,12 +34,14 @@ def chance_from_looks(
         (n,) chance that the incident was still there to be found.
     kinds, levels
         (n_kinds, n_parts) parts of every kind as level numbers, and how many levels each has.
+    written_share
+        Share of what is actionable that a look writes up.
     """
     design = one_hot(kinds / np.maximum(np.asarray(levels) - 1, 1), levels)
     written, n, prior = _pool(kind, is_found, design)
     still = np.bincount(kind, there, minlength=len(kinds))
     still = (still + prior * _mean_by_parts(design, kind, there)) / (n + prior)
-    return np.clip(written / np.maximum(WRITTEN_SHARE * still, 1e-3), 1e-4, 0.95)
+    return np.clip(written / np.maximum(written_share * still, 1e-3), 1e-4, 0.95)
 
 
 def pooled_chances(cell: np.ndarray, label: np.ndarray, levels: tuple[int, ...]) -> np.ndarray:

@@ -1,9 +1,10 @@
-"""Params of a stream of complaints: from what the agency can see, or from a city's truth."""
+"""Params of a stream of complaints: from what the agency can see, or made by hand."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,20 +22,18 @@ from parity311.engines.stream.process import (
 from parity311.engines.stream.worth import capacity_shares, check_params, kind_shares
 from parity311.errors import EstimationError
 from parity311.estimation import casebook
+from parity311.estimation.incident_ends import Ends, believe_ends
 from parity311.estimation.kind_chances import chance_from_looks
 from parity311.estimation.stream_book import (
-    FEWEST_TESTED,
     Book,
     StreamOffice,
     history_start,
     read_book,
     season_of,
 )
-from parity311.estimation.visit_sequences import believe_lifetime, read_sequences
 from parity311.mdp.contract import N_STRATA
-from parity311.records.cases import STRATUM
+from parity311.records.cases import column
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
-from parity311.records.sql import add_columns, connect
 from parity311.records.store import Records
 
 FEWEST_LOOKED = 40
@@ -44,7 +43,12 @@ LATEST_LIVES = 1.5
 """Mean lifetimes after which a look no longer tells what an incident was: four in five are over."""
 
 CREW_SHARE = 0.2
-"""Share of the inspectors' visits that the quick crew makes (assumed: one inspector of five)."""
+"""Largest share of the inspectors' visits that the quick crew makes (assumed: one inspector of
+five). Where fewer cases are of the gravest code, it is no more than these: today's rule sends the
+crew to nothing else, and an inspector who waits for code A would be missing on the round."""
+
+SEVERAL_SLOTS = 2.0
+"""Usual slots of a weekday from which a day without any is out of the ordinary (assumed)."""
 
 CELL_PRIOR = 50.0
 """Cases the city's mix of kinds counts for in a stratum and season of its own (assumed)."""
@@ -82,27 +86,36 @@ def make_params(
     units: np.ndarray,
     season_rates: np.ndarray,
     lifetime_days: float,
+    written_share: float,
+    followed_share: float,
     lead_days: float,
     access: np.ndarray,
     visits_per_case: float,
     returns_per_day: float,
     reported_share: np.ndarray,
 ) -> StreamParams:
-    """Params of one office; `season_rates` (4,) are complaints per day relative to the year's."""
+    """Params of one office; `season_rates` (4,) are complaints per day relative to the year's.
+
+    `followed_share` is that of incidents which a visit left there and which came back.
+    """
     shape, number = office.shape, _number
     days = office.days_per_complaint / np.clip(season_rates, 0.2, 5.0)
     place = cells // N_STRATA // (N_LEVELS * shape.n_histories)
     shares = np.bincount(place.ravel(), minlength=shape.n_places) / place.size
+    level = cells // N_STRATA // shape.n_histories % N_LEVELS
+    crew_share = min(CREW_SHARE, float((level == N_LEVELS - 1).mean()))
     back = returns_per_day * office.days_per_complaint / np.maximum(shares, 1e-6)
     params = StreamParams(
         cells=jnp.asarray(cells, jnp.int32),
         kinds=number(np.stack([chance, units if office.has_dwellings else 0 * units], axis=1)),
         days_per_step=number(days),
         lifetime_days=number(lifetime_days),
+        written_share=number(written_share),
+        goes_on=number(_goes_on(followed_share, returns_per_day, lifetime_days)),
         lead_days=number(lead_days),
         access=number(access),
-        visits_per_step=number(min((1.0 - CREW_SHARE) * visits_per_case, MAX_VISITS)),
-        crew_per_step=number(min(CREW_SHARE * visits_per_case, 1.0)),
+        visits_per_step=number(min((1.0 - crew_share) * visits_per_case, MAX_VISITS)),
+        crew_per_step=number(min(crew_share * visits_per_case, 1.0)),
         comes_back=number(np.clip(back, 0.0, 1.0)),
         reported_share=number(np.clip(reported_share, 0.02, 1.0)),
         service_days=number([SERVICE_LEVEL_DAYS[code] for code in reversed(SEVERITIES)]),
@@ -114,6 +127,16 @@ def make_params(
     )
     check_params(shape, params)
     return params._replace(priced_bar=number(_priced_bar(shape, params)))
+
+
+def _goes_on(followed_share: float, returns_per_day: float, lifetime_days: float) -> float:
+    """Chance that people report on after a visit that wrote nothing up.
+
+    So that as many come back as do: what is open comes back before it ends with chance rL / (1 +
+    rL), at r further reports a day and a lifetime of L days.
+    """
+    reports = returns_per_day * lifetime_days
+    return float(np.clip(followed_share * (1.0 + reports) / max(reports, 1e-6), 0.0, 1.0))
 
 
 def _priced_bar(shape: StreamShape, params: StreamParams) -> float:
@@ -150,52 +173,84 @@ def period_rates(season: np.ndarray, dates: tuple[date, date]) -> np.ndarray:
     return np.where(in_season >= 14, rate, 1.0)
 
 
-def _visits_per_case(office: StreamOffice, records: Records, book: Book) -> float:
+def visits_per_case(office: StreamOffice, records: Records, book: Book) -> float:
     """Cases the inspectors can deal with per case that comes in: slots over attempts."""
-    rows = records.sql(
-        """
-SELECT sum(n_slots) AS n FROM (
-  SELECT CAST(v.visited_at AS DATE) AS day, COALESCE(max(v.n_slots), count(*)) AS n_slots
-  FROM visits v JOIN complaints c USING (complaint_id)
-  WHERE c.domain = $domain AND v.visited_at >= $date_from::TIMESTAMP
-    AND v.visited_at < $date_to::TIMESTAMP GROUP BY 1)""",
-        domain=office.slug,
-        date_from=book.dates[0],
-        date_to=book.dates[1],
+    rows = records.sql(_SLOTS, domain=office.slug, date_from=book.dates[0], date_to=book.dates[1])
+    n_days = (book.dates[1] - book.dates[0]).days
+    weekday = np.array([(book.dates[0] + timedelta(days=i)).weekday() for i in range(n_days)])
+    days = count_slots(
+        column(rows, "weekday", np.int64),
+        column(rows, "n_slots"),
+        column(rows, "n_visits"),
+        np.bincount(weekday, minlength=7),
     )
-    slots = float(rows["n"][0].as_py() or 0.0)
     attempts = book.n_visits[book.n_visits > 0]
-    return slots / len(book.kind) / max(float(attempts.mean()) if len(attempts) else 1.0, 1.0)
+    return days / len(book.kind) / max(float(attempts.mean()) if len(attempts) else 1.0, 1.0)
 
 
-def _access(book: Book, is_counted: np.ndarray) -> np.ndarray:
+_SLOTS = """
+SELECT (isodow(CAST(v.visited_at AS DATE)) - 1) AS weekday, max(v.n_slots) AS n_slots,
+  count(*) AS n_visits
+FROM visits v JOIN complaints c USING (complaint_id)
+WHERE c.domain = $domain AND v.visited_at >= $date_from::TIMESTAMP
+  AND v.visited_at < $date_to::TIMESTAMP GROUP BY CAST(v.visited_at AS DATE)"""
+
+
+def count_slots(
+    weekday: np.ndarray, n_slots: np.ndarray, n_visits: np.ndarray, n_days: np.ndarray
+) -> float:
+    """Visits that could be made, from the days on which some were.
+
+    Parameters
+    ----------
+    weekday, n_slots, n_visits
+        (n,) of each day with a visit: 0 = Monday, the slots on record (NaN: none are), the visits.
+    n_days
+        (7,) days of each weekday in the period.
+
+    A day without a visit is on no record. Where a weekday usually has several slots, nobody was
+    waiting on it, and it had as many as the others. Where it has one at most, it may have had none.
+    """
+    total = 0.0
+    for number in range(7):
+        own = weekday == number
+        known = n_slots[own & np.isfinite(n_slots)]
+        made = np.where(np.isfinite(n_slots[own]), n_slots[own], n_visits[own]).sum()
+        works = len(known) > 0 and len(known) == own.sum() and np.median(known) >= SEVERAL_SLOTS
+        total += float(known.mean() * n_days[number] if works else made)
+    return total
+
+
+def access_of(book: Book, is_counted: np.ndarray) -> np.ndarray:
     """Chance that a visited case is looked into in the end, by stratum (6,)."""
     return casebook.access_by_stratum(book.stratum[is_counted], book.is_looked[is_counted])
 
 
-def _lead_days(book: Book) -> float:
+def lead_days(book: Book) -> float:
     """Days before a visit can be made: the quickest hundredth's wait, which no queue has made."""
     waits = book.first_wait[np.isfinite(book.first_wait)]
     return float(np.quantile(waits, 0.01)) if len(waits) >= 20 else 1.0
 
 
-def _early_looks(book: Book, lifetime_days: float) -> np.ndarray:
+def _early_looks(book: Book, lifetime_days: np.ndarray) -> np.ndarray:
     """Cases looked into before most incidents were over, (n,) bool; the quickest if few.
 
     What is found weeks later says more about how long incidents last than about what they were.
+    `lifetime_days` (n,) is that of each case's category.
     """
-    days = np.where(book.is_looked, book.looked_days, np.inf)
-    latest = max(LATEST_LIVES * lifetime_days, np.sort(days)[FEWEST_LOOKED - 1])
-    return days <= latest
+    lives = np.where(book.is_looked, book.looked_days, np.inf) / lifetime_days
+    return lives <= max(LATEST_LIVES, np.sort(lives)[FEWEST_LOOKED - 1])
 
 
-def estimate_lifetime(
-    office: StreamOffice, records: Records, calibration: Any, dates: tuple[date, date]
-) -> float:
-    """Mean days until an incident ends by itself, from visits and reports in [first, last)."""
-    details = calibration.estimate.details
-    calibrated = float(details.get("mean_lifetime_days", office.lifetime_days))
-    return believe_lifetime(read_sequences(office.slug, records, *dates), calibrated).mean_days
+def draw_ends(
+    office: StreamOffice, records: Records, date_from: date, date_to: date
+) -> Callable[[int], dict[str, Any]]:
+    """What the records of [date_from, date_to) leave open about how incidents end.
+
+    Returns options of `estimate_params` by the number of a joint draw.
+    """
+    belief = believe_ends(office.slug, records, date_from, date_to)
+    return lambda seed: {"ends": belief.draw(seed)}
 
 
 def estimate_params(
@@ -205,12 +260,13 @@ def estimate_params(
     date_to: date,
     *,
     date_from: date | None = None,
+    ends: Ends | None = None,
 ) -> StreamParams:
     """The office as the agency could know it before `date_to`.
 
     Incidents and reporting come from the calibration. What is actionable is known only where an
-    inspector got in and wrote it up; it is corrected for incidents that had ended by then, and by
-    an assumed share for what inspectors let pass (`kind_chances.WRITTEN_SHARE`).
+    inspector got in and wrote it up; it is corrected for incidents that had ended by then, and for
+    what inspectors let pass (`incident_ends`, or `ends` where it is given).
     """
     first = date_from or records.window[0]
     start = history_start(records, first, date_to)
@@ -221,9 +277,10 @@ def estimate_params(
             f"{start} to {date_to} in {records.folder}; at least {FEWEST_LOOKED} are needed, give "
             "more months."
         )
-    lifetime = estimate_lifetime(office, records, calibration, (first, date_to))
+    ends = ends or believe_ends(office.slug, records, first, date_to).mean()
+    lifetime = ends.days_of(book.category)
     looked = _early_looks(book, lifetime)
-    there = np.exp(-np.maximum(book.looked_days[looked], 0.0) / lifetime)
+    there = np.exp(-np.maximum(book.looked_days, 0.0) / lifetime)[looked]
     exposure = lifetime * (1.0 - np.exp(-np.maximum(book.open_days, 0.0) / lifetime))
     reported = calibration.reported / np.maximum(calibration.denominators, 1e-9)
     shape = office.shape
@@ -231,115 +288,29 @@ def estimate_params(
         office,
         cells=list_cells(office, book.kind, book.stratum, book.season),
         chance=chance_from_looks(
-            book.kind[looked], book.is_found[looked], there, shape.kinds, _levels(shape)
+            book.kind[looked],
+            book.is_found[looked],
+            there,
+            shape.kinds,
+            kind_levels(shape),
+            ends.written_share,
         ),
         units=units_by_kind(office, book.kind, book.units),
         season_rates=period_rates(book.season, book.dates),
-        lifetime_days=lifetime,
-        lead_days=_lead_days(book),
-        access=_access(book, np.isfinite(book.first_wait)),
-        visits_per_case=_visits_per_case(office, records, book),
+        lifetime_days=ends.mean_days,
+        written_share=ends.written_share,
+        followed_share=ends.followed_share,
+        lead_days=lead_days(book),
+        access=access_of(book, np.isfinite(book.first_wait)),
+        visits_per_case=visits_per_case(office, records, book),
         returns_per_day=float(book.n_extra.sum() / max(exposure.sum(), 1e-9)),
         reported_share=np.where(calibration.denominators > 0, np.clip(reported, 0.02, 1.0), 1.0),
     )
 
 
-def _levels(shape: StreamShape) -> tuple[int, ...]:
+def kind_levels(shape: StreamShape) -> tuple[int, ...]:
+    """How many levels each part of a kind has."""
     return (shape.n_places, N_LEVELS, shape.n_histories)
-
-
-_TRUE_INCIDENTS = f"""
-SELECT i.n_reports, i.began_at,
-  {STRATUM} AS stratum,
-  epoch(i.natural_end_at - i.began_at) / 86400.0 AS lifetime_days,
-  epoch(i.ended_at - i.first_reported_at) / 86400.0 AS heard_days
-FROM incidents i LEFT JOIN tracts t ON t.geoid = i.tract
-WHERE i.began_at < $date_to::TIMESTAMP"""
-
-_TRUE_CASES = """
-SELECT i.actionable_chance AS chance,
-  CAST(v.first_at < i.natural_end_at AS INT) AS is_alive
-FROM (SELECT complaint_id, row_number() OVER () AS place FROM cases) k
-JOIN linked USING (complaint_id) JOIN incidents i USING (true_incident_id)
-LEFT JOIN (SELECT complaint_id, min(visited_at) AS first_at FROM visits GROUP BY 1) v
-  USING (complaint_id)
-ORDER BY place"""
-
-
-class TrueReporting(NamedTuple):
-    """How incidents really last and are reported."""
-
-    lifetime_days: float
-    returns_per_day: float
-    """further reports per day that a reported incident is open"""
-    reported_share: np.ndarray
-    """(6,)"""
-
-
-def true_reporting(
-    office: StreamOffice, records: Records, happened: Any, date_to: date
-) -> TrueReporting:
-    """Lifetimes and reporting of the incidents of a synthetic city before `date_to`."""
-    connection = connect()
-    connection.register("incidents", happened.table("incidents", office.slug))
-    connection.register("tracts", records.table("tracts", columns=["geoid", "income_quintile"]))
-    began = connection.sql(_TRUE_INCIDENTS, params={"date_to": date_to}).fetchnumpy()
-    lifetime = float(began["lifetime_days"].mean())
-    # Who reports does not change over the years, but what began lately may yet be reported.
-    early = np.datetime64(date_to) - np.timedelta64(int(2 * lifetime), "D")
-    is_settled = began["began_at"] < early
-    is_settled |= not is_settled.any()
-    stratum = began["stratum"][is_settled]
-    total = np.bincount(stratum, minlength=N_STRATA)
-    reported = np.bincount(stratum, began["n_reports"][is_settled] > 0, minlength=N_STRATA)
-    heard = np.ma.filled(began["heard_days"], np.nan)
-    again = np.maximum(began["n_reports"] - 1, 0)[np.isfinite(heard)].sum()
-    return TrueReporting(
-        lifetime,
-        float(again / max(np.nansum(heard), 1e-9)),
-        np.where(total > 0, reported / np.maximum(total, 1), 1.0),
-    )
-
-
-def true_params(
-    office: StreamOffice,
-    records: Records,
-    happened: Any,
-    date_from: date,
-    *,
-    date_to: date | None = None,
-) -> StreamParams:
-    """The office as it really was in [date_from, date_to).
-
-    `happened` is the truth of a synthetic city; only a domain's `truth` may open it. What counts is
-    the chance with which each incident turned out actionable, not how it fell: a kind has a few
-    dozen cases a year, and a ceiling that knows how the dice fall could not be learned from any
-    record.
-    """
-    last = date_to or records.window[1]
-    book = read_book(office, records, date_from, last, fewest=FEWEST_TESTED)
-    shape = office.shape
-    connection = connect()
-    connection.register("incidents", happened.table("incidents", office.slug))
-    connection.register("linked", happened.table("reports", office.slug))
-    connection.register("visits", records.table("visits", office.slug))
-    add_columns(connection, "cases", {"complaint_id": book.complaint_id})
-    case = connection.sql(_TRUE_CASES).fetchnumpy()
-    chance, ones = case["chance"].astype(np.float64), np.ones(len(book.kind))
-    reporting = true_reporting(office, records, happened, last)
-    return make_params(
-        office,
-        cells=list_cells(office, book.kind, book.stratum, book.season),
-        chance=casebook.chance_by_kind(book.kind, chance, ones, shape.kinds, _levels(shape)),
-        units=units_by_kind(office, book.kind, book.units),
-        season_rates=period_rates(book.season, book.dates),
-        lifetime_days=reporting.lifetime_days,
-        lead_days=_lead_days(book),
-        access=_access(book, np.ma.filled(case["is_alive"], 0) == 1),
-        visits_per_case=_visits_per_case(office, records, book),
-        returns_per_day=reporting.returns_per_day,
-        reported_share=reporting.reported_share,
-    )
 
 
 EXAMPLE_REPORTED = (0.354, 0.42, 0.50, 0.60, 0.729)
@@ -378,6 +349,8 @@ def example_params(
         units=np.full(len(chance), 10.0),
         season_rates=np.asarray(season_rates),
         lifetime_days=office.lifetime_days,
+        written_share=0.8,
+        followed_share=0.05,
         lead_days=1.0,
         access=np.full(N_STRATA, 0.9),
         visits_per_case=visits_per_case,

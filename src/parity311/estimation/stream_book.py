@@ -68,7 +68,7 @@ class StreamOffice:
     has_dwellings: bool = False
     """Whether anybody lives behind the complaint; if not, retention is zero"""
     lifetime_days: float = 60.0
-    """Mean days until an incident ends by itself, where the calibration gives none"""
+    """Mean days until an incident ends by itself in the hand-made example; records tell theirs"""
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,8 @@ class Book:
     stratum: np.ndarray
     kind: np.ndarray
     season: np.ndarray
+    category: np.ndarray
+    """code of the complaint"""
     units: np.ndarray
     n_extra: np.ndarray
     """further reports of the case"""
@@ -143,6 +145,7 @@ def read_book(
         stratum=column(rows, "stratum", np.int64),
         kind=kind,
         season=column(rows, "month", np.int64) % 12 // 3,
+        category=facts.category,
         units=column(rows, "units"),
         n_extra=column(rows, "n_reports") - 1.0,
         open_days=column(rows, "open_days"),

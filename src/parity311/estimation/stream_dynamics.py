@@ -11,7 +11,7 @@ from parity311.engines.stream import process as stream
 from parity311.engines.stream import step as stream_step
 from parity311.engines.stream.process import StreamParams, StreamShape, StreamState
 from parity311.engines.stream.rules import StreamLayout, stream_candidates
-from parity311.estimation.stream import estimate_params
+from parity311.estimation.stream import draw_ends, estimate_params
 from parity311.estimation.stream_book import StreamOffice
 from parity311.mdp.contract import Action, Dynamics, Transition
 
@@ -41,6 +41,7 @@ def stream_dynamics(
         steps_per_day=stream.steps_per_day,
         example=example,
         estimate=partial(estimate_params, office),
+        unknowns=partial(draw_ends, office),
         truth=truth,
         n_waiting=stream.n_waiting,
         capacity_per_step=stream.capacity_per_step,

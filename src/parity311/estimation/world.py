@@ -111,8 +111,19 @@ class World:
         calibration = self.correction.calibrations[estimator or self.correction.used]
         return self.domain.estimate(self.records, calibration, self.date_to, **options)
 
+    @cached_property
+    def unknowns(self) -> Callable[[int], dict[str, Any]]:
+        """Options of `estimate` by the number of a draw of what the records leave open."""
+        draw = self.domain.play.unknowns
+        if draw is None:
+            return lambda seed: {}
+        return draw(self.records, self.date_from, self.date_to)
+
     def draws(self, n: int, seed: int = 0) -> list[Any]:
-        """Params of so many further estimates, each from records with tracts drawn anew."""
+        """Params of so many further estimates, each from records with tracts drawn anew.
+
+        What the records hardly tell (how incidents end) is drawn from the belief about it.
+        """
         found = []
         for number in range(n):
             drawn = resample(self.records, self.domain.slug, seed + number)
@@ -123,7 +134,7 @@ class World:
                 date_to=self.date_to,
                 estimators=(self.correction.used,),
             )
-            found.append(world.estimated)
+            found.append(world.estimate(**self.unknowns(seed + number)))
         return found
 
     def truth(self, **options: Any) -> Any:

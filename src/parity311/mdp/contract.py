@@ -147,6 +147,9 @@ class Dynamics:
     """(records, calibration, date_to, ...) -> params from what the agency can see"""
     truth: Callable[..., Any]
     """(city folder, date_from, ...) -> params of what really happened"""
+    unknowns: Callable[..., Any] | None = None
+    """(records, date_from, date_to) -> (seed) -> options of `estimate`: a joint draw of what these
+    records leave open; None: drawing records anew is all there is to it"""
     n_waiting: Callable[..., jax.Array] | None = None
     """(state) -> () complaints taken in and not yet closed: what conservation is checked with"""
     capacity_per_step: Callable[..., jax.Array] | None = None

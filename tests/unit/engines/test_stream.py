@@ -127,6 +127,43 @@ def test_what_is_put_off_comes_back_graver_at_its_place(params: StreamParams, st
     assert set(backs) == {int(SHAPE.kind(jnp.int32(0), jnp.int32(3), jnp.int32(1)))}
 
 
+@pytest.mark.parametrize("action", [INSPECT, PRIORITISE])
+def test_a_visit_ends_only_what_it_writes_up(params: StreamParams, step: Any, action: int) -> None:
+    """What is let pass stays open where people go on reporting; what is written up does not."""
+    sure = params._replace(
+        kinds=params.kinds.at[:, 0].set(1.0),
+        access=jnp.ones(N_STRATA),
+        lifetime_days=jnp.float32(1e6),
+        comes_back=jnp.zeros(4),
+        visits_per_step=jnp.float32(1.0),
+        goes_on=jnp.float32(1.0),
+    )
+
+    def go(written_share: float, goes_on: float = 1.0) -> Any:
+        changed = sure._replace(
+            written_share=jnp.float32(written_share), goes_on=jnp.float32(goes_on)
+        )
+        return step(jax.random.key(1), changed, office(changed), action)
+
+    ended, passed, unheard = go(1.0), go(0.0), go(0.0, 0.0)
+    assert int(ended.state.open_level[0]) == 0
+    assert int(passed.state.open_level[0]) == 3
+    assert int(unheard.state.open_level[0]) == 0
+    assert float(ended.reward[0]) > 0.0 == float(passed.reward[0])
+    # Who was there saw it: that is service, though nothing was written up.
+    assert float(passed.tally.correct.sum()) == float(ended.tally.correct.sum()) > 0.0
+    np.testing.assert_allclose(np.asarray(passed.tally.outcomes)[:2], [0.0, 1.0], atol=1e-4)
+    np.testing.assert_allclose(np.asarray(ended.tally.outcomes)[:2], [1.0, 0.0], atol=1e-4)
+
+
+def test_doors_that_stay_shut_leave_it_open(params: StreamParams, step: Any) -> None:
+    shut = params._replace(
+        access=jnp.zeros(N_STRATA), lifetime_days=jnp.float32(1e6), comes_back=jnp.zeros(4)
+    )
+    moved = step(jax.random.key(1), shut, office(shut), INSPECT)
+    assert int(moved.state.open_level[0]) == 3
+
+
 def play(params: StreamParams, n_episodes: int = 64, n_steps: int = 300) -> Episodes:
     """Always defer, inspect, prioritise, and a mix, through the same episodes."""
     rules = [heuristics.always(action) for action in (DEFER, INSPECT, PRIORITISE)]

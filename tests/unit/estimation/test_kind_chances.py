@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from parity311.estimation.kind_chances import (
     PRIORS,
-    WRITTEN_SHARE,
     chance_from_looks,
     likeliest_prior,
     pooled_chances,
 )
 
+WRITTEN = 0.8
 LEVELS = (4, 4, 3)
 KINDS = np.stack(np.unravel_index(np.arange(48), LEVELS), axis=1)
 
@@ -23,20 +24,24 @@ def by_parts(rng: np.random.Generator, own_sd: float) -> np.ndarray:
 
 
 def look(
-    rng: np.random.Generator, chance: np.ndarray, n: int, waits: np.ndarray | None = None
+    rng: np.random.Generator,
+    chance: np.ndarray,
+    n: int,
+    waits: np.ndarray | None = None,
+    written_share: float = WRITTEN,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Kind, finding, and chance to be still there of n looks."""
     kind = rng.integers(0, len(chance), n)
     there = np.ones(n) if waits is None else np.exp(-waits[kind])
-    return kind, (rng.random(n) < WRITTEN_SHARE * there * chance[kind]).astype(float), there
+    return kind, (rng.random(n) < written_share * there * chance[kind]).astype(float), there
 
 
 def test_what_parts_explain_is_left_to_them() -> None:
     rng = np.random.default_rng(1)
     chance = by_parts(rng, 0.0)
     kind, found, there = look(rng, chance, 2_000)
-    error = np.abs(chance_from_looks(kind, found, there, KINDS, LEVELS) - chance).mean()
-    alone = np.bincount(kind, found, 48) / np.bincount(kind, minlength=48) / WRITTEN_SHARE
+    error = np.abs(chance_from_looks(kind, found, there, KINDS, LEVELS, WRITTEN) - chance).mean()
+    alone = np.bincount(kind, found, 48) / np.bincount(kind, minlength=48) / WRITTEN
     assert error < 0.6 * np.abs(alone - chance).mean()
 
 
@@ -44,7 +49,7 @@ def test_kinds_that_differ_beyond_their_parts_keep_their_own() -> None:
     rng = np.random.default_rng(2)
     chance = by_parts(rng, 1.5)
     kind, found, there = look(rng, chance, 20_000)
-    error = np.abs(chance_from_looks(kind, found, there, KINDS, LEVELS) - chance).mean()
+    error = np.abs(chance_from_looks(kind, found, there, KINDS, LEVELS, WRITTEN) - chance).mean()
     # What a fit by parts alone would leave: the mean of 48 kinds' own part.
     assert error < 0.3 * np.abs(chance - by_parts(rng, 0.0)).mean()
 
@@ -64,10 +69,24 @@ def test_late_looks_are_corrected_kind_by_kind() -> None:
     rng = np.random.default_rng(4)
     chance, waits = np.full(48, 0.4), 0.2 + 0.3 * (3 - KINDS[:, 1])
     kind, found, there = look(rng, chance, 6_000, waits)
-    known = chance_from_looks(kind, found, there, KINDS, LEVELS)
+    known = chance_from_looks(kind, found, there, KINDS, LEVELS, WRITTEN)
     assert np.abs(known - 0.4).mean() < 0.05
-    by_mean = chance_from_looks(kind, found, np.full(len(kind), there.mean()), KINDS, LEVELS)
+    same = np.full(len(kind), there.mean())
+    by_mean = chance_from_looks(kind, found, same, KINDS, LEVELS, WRITTEN)
     assert np.abs(by_mean - 0.4).mean() > 0.08
+
+
+@pytest.mark.parametrize("written_share", [0.55, 0.9])
+def test_what_is_let_pass_is_put_back(written_share: float) -> None:
+    """Another share than the inspectors' own would put back too much, or too little."""
+    rng = np.random.default_rng(6)
+    chance = by_parts(rng, 0.0)
+    looks = look(rng, chance, 8_000, written_share=written_share)
+    known = [
+        chance_from_looks(*looks, KINDS, LEVELS, share).mean() for share in (written_share, 0.75)
+    ]
+    assert known[0] == pytest.approx(chance.mean(), rel=0.05)
+    assert abs(known[1] / chance.mean() - 1.0) > 0.1
 
 
 def test_ordered_levels_share_a_line() -> None:

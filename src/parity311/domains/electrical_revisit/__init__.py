@@ -48,7 +48,7 @@ from parity311.engines.stream.process import (
     steps_per_day,
 )
 from parity311.engines.stream.rules import Reading, StreamLayout
-from parity311.estimation.stream import example_params
+from parity311.estimation.stream import draw_ends, example_params
 from parity311.estimation.stream_book import StreamOffice
 from parity311.estimation.stream_dynamics import COVERAGE_PRICED
 from parity311.estimation.stream_view import room_for, still_there
@@ -228,7 +228,7 @@ def transition(
 DOMAIN = Domain(
     slug="electrical_revisit",
     title="Electrical revisits",
-    version=2,
+    version=3,
     decision="For each visit without access: Close, or revisit in 1, 3, 7, 14 or 30 days.",
     who_waits="Residents next to defective wiring.",
     not_for="Forcing entry.",
@@ -276,6 +276,7 @@ DOMAIN = Domain(
         steps_per_day=lambda params: steps_per_day(params.stream),
         example=example,
         estimate=partial(estimate_revisits, OFFICE),
+        unknowns=partial(draw_ends, OFFICE),
         truth=truth,
         n_waiting=revisits.n_waiting,
         capacity_per_step=revisits.capacity_per_step,

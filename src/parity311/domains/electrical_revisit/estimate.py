@@ -18,22 +18,22 @@ from parity311.engines.stream.process import N_LEVELS
 from parity311.engines.table.scores import fit_logistic, predict
 from parity311.errors import EstimationError
 from parity311.estimation import casebook
+from parity311.estimation.incident_ends import Ends, believe_ends
 from parity311.estimation.kind_chances import chance_from_looks
 from parity311.estimation.stream import (
     FEWEST_LOOKED,
-    estimate_lifetime,
     list_cells,
     make_params,
     period_rates,
-    true_reporting,
     units_by_kind,
 )
 from parity311.estimation.stream_book import HISTORY_DAYS, StreamOffice, history_start
+from parity311.estimation.stream_truth import connect_truth, true_reporting
 from parity311.mdp.contract import N_STRATA
 from parity311.records.absent import no_such_domain
 from parity311.records.cases import CUT_OFF, STRATUM, cases, check_enough, column, numbered, reports
 from parity311.records.schema import SEVERITIES
-from parity311.records.sql import add_columns, connect, literal
+from parity311.records.sql import add_columns, literal
 from parity311.records.store import Records
 
 FEWEST_VISITS = 100
@@ -65,6 +65,8 @@ class Visits:
     stratum: np.ndarray
     kind: np.ndarray
     season: np.ndarray
+    category: np.ndarray
+    """code of the complaint"""
     units: np.ndarray
     delay_days: np.ndarray
     """days to the second visit; NaN where there was none"""
@@ -111,6 +113,7 @@ def read_visits(
         stratum=column(rows, "stratum", np.int64),
         kind=(denial * N_LEVELS + level) * office.shape.n_histories + history,
         season=column(rows, "month", np.int64) % 12 // 3,
+        category=rows["category"].to_numpy(zero_copy_only=False),
         units=column(rows, "units"),
         delay_days=column(rows, "delay_days"),
         gets_in=column(rows, "gets_in"),
@@ -127,7 +130,7 @@ def _visits_query(without_access: bool) -> LiteralString:
     past = f"RANGE BETWEEN INTERVAL {literal(HISTORY_DAYS)} DAY PRECEDING AND {CUT_OFF}"
     return f"""
 WITH own AS ({reports()}
-), cases AS ({cases("tract", "building_id", "severity")}
+), cases AS ({cases("tract", "building_id", "severity", "category")}
 ), firsts AS (
   SELECT k.*, v.visited_at, v.result, t.community_board, COALESCE(b.units, 1) AS units,
     {STRATUM} AS stratum
@@ -150,7 +153,7 @@ WITH own AS ({reports()}
   SELECT complaint_id, visited_at AS second_at, result AS second_result
   FROM visits WHERE attempt = 2 AND visited_at < $date_to::TIMESTAMP
 )
-SELECT k.complaint_id, k.visited_at, k.stratum, k.units, month(k.visited_at) AS month,
+SELECT k.complaint_id, k.category, k.visited_at, k.stratum, k.units, month(k.visited_at) AS month,
   {numbered("k.severity", SEVERITIES)} AS code, k.n_reports,
   epoch(k.visited_at - k.began) / {day} AS age_days,
   (k.denied_board + {literal(DENIAL_PRIOR)} * k.denied_city) / (k.n_board + {literal(DENIAL_PRIOR)})
@@ -200,6 +203,8 @@ def make_revisit_params(
     chance: np.ndarray,
     again: np.ndarray,
     lifetime_days: float,
+    written_share: float,
+    followed_share: float,
     returns_per_day: float,
     reported_share: np.ndarray,
 ) -> RevisitParams:
@@ -213,6 +218,8 @@ def make_revisit_params(
         units=units_by_kind(office, visits.kind, visits.units),
         season_rates=period_rates(visits.season, visits.dates),
         lifetime_days=lifetime_days,
+        written_share=written_share,
+        followed_share=followed_share,
         lead_days=0.0,
         access=np.full(N_STRATA, float(again.mean())),
         visits_per_case=capacity,
@@ -232,10 +239,12 @@ def estimate_revisits(
     date_to: date,
     *,
     date_from: date | None = None,
+    ends: Ends | None = None,
 ) -> RevisitParams:
     """The office as the agency could know it before `date_to`.
 
-    What was wrong is known only where a visit got in; who never opens is never known.
+    What was wrong is known only where a visit got in; who never opens is never known. How incidents
+    end is estimated, or given as `ends`.
     """
     first = date_from or records.window[0]
     start = history_start(records, first, date_to)
@@ -246,15 +255,18 @@ def estimate_revisits(
             f"Second visits got in {n_looked} times in {office.slug!r} from {start} to "
             f"{date_to} in {records.folder}; at least {FEWEST_LOOKED} are needed, give more months."
         )
-    lifetime = estimate_lifetime(office, records, calibration, (first, date_to))
+    ends = ends or believe_ends(office.slug, records, first, date_to).mean()
+    lifetime = ends.days_of(visits.category)
     exposure = lifetime * (1.0 - np.exp(-np.maximum(visits.open_days, 0.0) / lifetime))
     reported = calibration.reported / np.maximum(calibration.denominators, 1e-9)
     return make_revisit_params(
         office,
         visits,
-        chance=_estimate_chances(office, records, visits, lifetime),
+        chance=_estimate_chances(office, records, visits, ends),
         again=access_again(office, visits, visits.gets_in, np.ones(len(visits.kind), bool)),
-        lifetime_days=lifetime,
+        lifetime_days=ends.mean_days,
+        written_share=ends.written_share,
+        followed_share=ends.followed_share,
         returns_per_day=float(visits.n_extra.sum() / max(exposure.sum(), 1e-9)),
         reported_share=np.where(calibration.denominators > 0, np.clip(reported, 0.02, 1.0), 1.0),
     )
@@ -267,7 +279,7 @@ def _parts(office: StreamOffice) -> np.ndarray:
 
 
 def _estimate_chances(
-    office: StreamOffice, records: Records, visits: Visits, lifetime_days: float
+    office: StreamOffice, records: Records, visits: Visits, ends: Ends
 ) -> np.ndarray:
     """Chance that a case of each kind is actionable and open at the visit in hand (n_kinds,).
 
@@ -277,7 +289,8 @@ def _estimate_chances(
     """
     opened = read_visits(office, records, *visits.dates, without_access=False)
     looked = visits.gets_in > 0
-    there = np.exp(-np.maximum(visits.delay_days[looked], 0.0) / lifetime_days)
+    lifetime = ends.days_of(visits.category[looked])
+    there = np.exp(-np.maximum(visits.delay_days[looked], 0.0) / lifetime)
     parts = np.repeat(_parts(office), 2, axis=0)
     is_shut = np.arange(len(parts)) % 2
     return chance_from_looks(
@@ -286,6 +299,7 @@ def _estimate_chances(
         np.concatenate([there, np.ones(len(opened.kind))]),
         np.column_stack([parts, is_shut]),
         (*LEVELS, 2),
+        ends.written_share,
     )[1::2]
 
 
@@ -315,10 +329,7 @@ def true_revisits(
     visits = read_visits(office, records, date_from, last)
     delay = np.nan_to_num(visits.delay_days, nan=1e4)
     second = visits.visited_at + (delay * 86_400e6).astype("timedelta64[us]")
-    connection = connect()
-    connection.register("incidents", happened.table("incidents", office.slug))
-    connection.register("linked", happened.table("reports", office.slug))
-    connection.register("visits", records.table("visits", office.slug))
+    connection = connect_truth(office, records, happened)
     connection.register("chances", happened.table("visits", office.slug))
     columns = {
         "complaint_id": visits.complaint_id,
@@ -328,7 +339,7 @@ def true_revisits(
     }
     add_columns(connection, "cases", columns)
     case = connection.sql(_TRUE_VISITS).fetchnumpy()
-    reporting = true_reporting(office, records, happened, last)
+    reporting = true_reporting(connection, last)
     ones = np.ones(len(visits.kind))
     return make_revisit_params(
         office,
@@ -338,6 +349,8 @@ def true_revisits(
         ),
         again=access_again(office, visits, case["access_chance"], case["is_open"] == 1),
         lifetime_days=reporting.lifetime_days,
+        written_share=reporting.written_share,
+        followed_share=reporting.followed_share,
         returns_per_day=reporting.returns_per_day,
         reported_share=reporting.reported_share,
     )

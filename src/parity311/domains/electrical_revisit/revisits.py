@@ -23,6 +23,7 @@ from parity311.engines.stream.process import (
     StreamParams,
     StreamShape,
     draw_cell,
+    left_open,
     pick,
     severity_score,
     severity_weight,
@@ -120,7 +121,7 @@ def book(shape: StreamShape, params: RevisitParams, state: State, action: jax.Ar
     level = shape.level(state.kind)
     still_open = jnp.exp(-delay / stream.lifetime_days)
     found = chance * access * still_open
-    days = severity_weight(level) * found * stream.lifetime_days
+    days = severity_weight(level) * found * stream.written_share * stream.lifetime_days
     # The first visit was the agency's answer; the notice it left starts the clock again.
     slack = pick(stream.service_days, level) - delay
     is_booked = (action > 0) & (state.n_booked < QUEUE_SLOTS)
@@ -188,21 +189,23 @@ def transition(
 ) -> Transition:
     """Close or book the case in hand, keep the calendar, take in the next visit without access."""
     stream = params.stream
-    draws = jax.random.uniform(key, (4 + shape.n_places,))
+    draws = jax.random.uniform(key, (5 + shape.n_places,))
     booking = book(shape, params, state, action)
     least, rest = split_visits(stream)
     n_visits = jnp.minimum((least + (draws[0] < rest)).astype(jnp.int32), MAX_REVISITS)
     step_days = pick(stream.days_per_step, state.season)
     calendar, n_booked, visits, lost = _keep_calendar(params, state, booking, n_visits, step_days)
+    seen = booking.chance / jnp.maximum(booking.access, 1e-6)
+    stays = ~booking.is_booked | (draws[4] < left_open(stream, seen, booking.access))
     open_level, open_stratum = open_at(
         shape.place(state.kind),
         shape.level(state.kind),
         state.stratum,
-        ~booking.is_booked,
+        stays,
         state.open_level,
         state.open_stratum,
     )
-    ends = draws[4:] < 1.0 - jnp.exp(-step_days / stream.lifetime_days)
+    ends = draws[5:] < 1.0 - jnp.exp(-step_days / stream.lifetime_days)
     open_level = jnp.where(ends, 0, open_level)
     moves_on = draws[1] < step_days / SEASON_DAYS
     season = jnp.where(moves_on, (state.season + 1) % N_SEASONS, state.season)
@@ -245,8 +248,8 @@ def _account(
     at = (visits.stratum[:, None] == groups) * is_made[:, None]
     correct = (visits.chance * (visits.slack >= 0.0)) @ at
     hours = stream.actions.hours[1]
-    inside, found = visits.access.sum(), visits.chance.sum()
-    outcomes = jnp.stack([found, inside - found, is_made.sum() - inside, 1.0 - booked])
+    inside, written = visits.access.sum(), visits.chance.sum() * stream.written_share
+    outcomes = jnp.stack([written, inside - written, is_made.sum() - inside, 1.0 - booked])
     tally = Tally(
         published_reward=scale(
             stream,

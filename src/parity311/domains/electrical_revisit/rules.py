@@ -58,7 +58,8 @@ def value_of_kinds(layout: StreamLayout, params: RevisitParams) -> np.ndarray:
     kept = np.exp(-np.asarray(DELAYS_DAYS) / life)
     best = (np.asarray(params.again, np.float64) * kept).max(axis=1)
     weight = np.asarray(SEVERITY_WEIGHTS)[kinds[:, 1]]
-    return weight * np.asarray(stream.kinds, np.float64)[:, 0] * best * life
+    ended = best * float(stream.written_share)
+    return weight * np.asarray(stream.kinds, np.float64)[:, 0] * ended * life
 
 
 def best_delay(params: RevisitParams, shares: np.ndarray) -> int:

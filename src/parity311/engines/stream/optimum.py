@@ -29,6 +29,7 @@ from parity311.engines.stream.process import (
     SEVERITY_WEIGHTS,
     StreamParams,
     StreamShape,
+    left_open,
     waiting_factors,
 )
 from parity311.engines.stream.rules import Reading, StreamLayout
@@ -67,6 +68,8 @@ class Tables(NamedTuple):
     """(seasons,) chance that something open ends within a step"""
     moves_on: jax.Array
     """(seasons,) chance that the next step is in the next season"""
+    left_open: jax.Array
+    """(kinds,) chance that a visit leaves it open"""
     visits: jax.Array
     """(MAX_VISITS + 1,) chances of so many visits of the round"""
     crew_freed: jax.Array
@@ -117,6 +120,7 @@ def tabulate(
         grown,
         1.0 - np.exp(-days / life),
         days / SEASON_DAYS,
+        np.asarray(left_open(params, jnp.asarray(chance), jnp.asarray(access))),
         law,
         params.crew_per_step,
     )
@@ -149,7 +153,7 @@ def _order_rewards(
     hours = np.asarray(table.hours, np.float64)[:, None] + np.asarray(
         table.wasted_hours, np.float64
     )[:, None] * (1.0 - chance)
-    gain = burden * access * worth * effect
+    gain = burden * access * float(params.written_share) * worth * effect
     cost = preference[1] * hours / float(params.cost_unit)
     waiting = np.asarray(waiting_factors(params), np.float64)
     waiting = np.concatenate([waiting, np.zeros((N_SEASONS, 1))], axis=1)
@@ -257,16 +261,18 @@ def look_ahead(shape: StreamShape, tables: Tables, values: jax.Array) -> jax.Arr
 def order_values(shape: StreamShape, tables: Tables, values: jax.Array) -> jax.Array:
     """Value of putting off, of the round and of the crew in every state, (3, *values.shape)."""
     ahead = look_ahead(shape, tables, values)
-    put_off = _after_put_off(shape, ahead)
+    left = _after_put_off(shape, ahead)
     own = tables.rewards.reshape(tables.rewards.shape + (1,) * (values.ndim - N_FIXED))
-    put_off = own[PUT_OFF] + put_off
-    last = _along(ahead, QUEUE_SLOTS, QUEUE_SLOTS + 1, 1)
-    joined = jnp.concatenate([_along(ahead, 1, QUEUE_SLOTS + 1, 1), last], axis=1)
+    put_off = own[PUT_OFF] + left
+    stays = _spread(tables.left_open, values)
+    visited = (1.0 - stays) * ahead[None] + stays * left
+    last = _along(visited, QUEUE_SLOTS, QUEUE_SLOTS + 1, 2)
+    joined = jnp.concatenate([_along(visited, 1, QUEUE_SLOTS + 1, 2), last], axis=2)
     fits = _spread(jnp.arange(QUEUE_SLOTS + 1) < QUEUE_SLOTS, values, axis=2)
-    by_round = jnp.where(fits, own[ROUND] + joined[None], put_off)
-    busy = _along(ahead, 1, 2, N_FIXED - 1)
+    by_round = jnp.where(fits, own[ROUND] + joined, put_off)
+    busy = _along(visited, 1, 2, N_FIXED)
     is_free = _spread(jnp.arange(2) == 0, values, axis=3)
-    by_crew = jnp.where(is_free, own[CREW] + busy[None], by_round)
+    by_crew = jnp.where(is_free, own[CREW] + busy, by_round)
     return jnp.stack([put_off, by_round, by_crew])
 
 

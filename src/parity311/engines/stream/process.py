@@ -6,6 +6,10 @@ finite number of visits a step, or given to the quick crew, which goes at once b
 a while. What is put off stays open at its place until it ends by itself, or comes back as a
 recurrent complaint, one code graver. So a decision changes the queue, the crew and what comes in.
 
+A visit ends only what it writes up. What it lets pass, and what is behind a door that stays shut,
+goes on, and if people go on reporting it stays open at its place like what was put off. Which it
+will be is settled at the order: it may come back a little before the visit that will let it pass.
+
 The process is Markov in (complaint, season, queue length, crew, what is open): the queue's content
 only waits, it decides nothing. That is what makes exact optima possible
 (`parity311.engines.stream.optimum`). Where a chance decides what an inspector finds, rewards and
@@ -85,6 +89,10 @@ class StreamParams(NamedTuple):
     """(4,) days between two complaints of the office, by season"""
     lifetime_days: jax.Array
     """() mean days until an incident ends by itself"""
+    written_share: jax.Array
+    """() share of what is actionable that a visit with access writes up, and thereby ends"""
+    goes_on: jax.Array
+    """() chance that people report on after a visit with access that wrote nothing up"""
     lead_days: jax.Array
     """() days before a visit of the round can be made, however short the queue"""
     access: jax.Array
@@ -260,7 +268,8 @@ class CaseInHand(NamedTuple):
     chance: jax.Array
     access: jax.Array
     days: jax.Array
-    """severity-weighted days that a visit now can be expected to avoid if it ends all harm"""
+    """severity-weighted days that a visit now can be expected to avoid if it ends all harm that it
+    writes up"""
     units: jax.Array
 
 
@@ -273,9 +282,19 @@ def describe_case(shape: StreamShape, params: StreamParams, state: StreamState) 
         pick(jnp.asarray(SEVERITY_WEIGHTS, jnp.float32), level)
         * chance
         * access
+        * params.written_share
         * params.lifetime_days
     )
     return CaseInHand(shape.place(state.kind), level, chance, access, days, units)
+
+
+def left_open(params: StreamParams, chance: jax.Array, access: jax.Array) -> jax.Array:
+    """Chance that what was visited is open afterwards and may come back; NumPy or JAX.
+
+    `access` is that of the visit, `chance` that it finds something actionable.
+    """
+    passed = 1.0 - chance * params.written_share
+    return 1.0 - access + access * passed * params.goes_on
 
 
 def n_waiting(state: StreamState) -> jax.Array:

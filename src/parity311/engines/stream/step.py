@@ -24,6 +24,7 @@ from parity311.engines.stream.process import (
     StreamState,
     describe_case,
     draw_cell,
+    left_open,
     pick,
     severity_score,
     severity_weight,
@@ -129,8 +130,9 @@ def _visit_front(params: StreamParams, queue: Queue, n_visits: jax.Array) -> Str
     groups = (front.stratum[:, None] == jnp.arange(N_STRATA)).astype(jnp.float32)
     found = goes * front.chance
     inside = goes * (groups * params.access).sum(axis=1)
+    written = found * params.written_share
     hours = params.actions.hours[jnp.argmax(params.actions.resource == ROUND)]
-    closed = jnp.stack([found.sum(), (inside - found).sum(), (goes - inside).sum(), 0.0])
+    closed = jnp.stack([written.sum(), (inside - written).sum(), (goes - inside).sum(), 0.0])
     return StreamWork(
         days=(goes * front.days).sum(),
         unit_days=(goes * front.unit_days).sum(),
@@ -141,24 +143,24 @@ def _visit_front(params: StreamParams, queue: Queue, n_visits: jax.Array) -> Str
     )
 
 
-def _outcomes_now(case: CaseInHand, order: Order) -> jax.Array:
+def _outcomes_now(params: StreamParams, case: CaseInHand, order: Order) -> jax.Array:
     """How the complaint in hand is closed in this step, (4,); all zero if it joins the queue."""
     now, off = order.to_crew.astype(jnp.float32), order.put_off.astype(jnp.float32)
-    found = case.chance * case.access
-    return jnp.stack([now * found, now * (case.access - found), now * (1.0 - case.access), off])
+    written = case.chance * case.access * params.written_share
+    return jnp.stack([now * written, now * (case.access - written), now * (1.0 - case.access), off])
 
 
 def open_at(
     place: jax.Array,
     level: jax.Array,
     stratum: jax.Array,
-    is_put_off: jax.Array,
+    stays: jax.Array,
     open_level: jax.Array,
     open_stratum: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
     """What is open at each place once the case in hand is dealt with; the gravest is kept."""
     back_at = jnp.minimum(level + 1, N_LEVELS - 1)
-    is_here = (jnp.arange(open_level.shape[0]) == place) & is_put_off
+    is_here = (jnp.arange(open_level.shape[0]) == place) & stays
     is_kept = is_here & (back_at > open_level)
     return jnp.where(is_kept, back_at, open_level), jnp.where(is_kept, stratum, open_stratum)
 
@@ -236,7 +238,7 @@ def transition(
     key: jax.Array, shape: StreamShape, params: StreamParams, state: StreamState, action: jax.Array
 ) -> Transition:
     """Carry out one action on the complaint in hand, let the office work, take in the next."""
-    draws = jax.random.uniform(key, (5 + shape.n_places,))
+    draws = jax.random.uniform(key, (6 + shape.n_places,))
     case, order = describe_case(shape, params, state), resolve_order(params, state, action)
     effect = (params.actions.effect * (jnp.arange(N_LEVELS) == case.level)).sum(axis=1)
     saved = case.days * pick(effect, order.action)
@@ -244,10 +246,11 @@ def transition(
     n_visits = jnp.minimum((least + (draws[0] < rest)).astype(jnp.int32), MAX_VISITS)
     days = pick(params.days_per_step, state.season)
     queue, n_queued, work = _work_round(params, state, case, order, saved, n_visits, days)
+    stays = order.put_off | (draws[5] < left_open(params, case.chance, case.access))
     open_level, open_stratum = open_at(
-        case.place, case.level, state.stratum, order.put_off, state.open_level, state.open_stratum
+        case.place, case.level, state.stratum, stays, state.open_level, state.open_stratum
     )
-    ends = draws[5:] < 1.0 - jnp.exp(-days / params.lifetime_days)
+    ends = draws[6:] < 1.0 - jnp.exp(-days / params.lifetime_days)
     open_level = jnp.where(ends, 0, open_level)
     moves_on = draws[1] < days / SEASON_DAYS
     season = jnp.where(moves_on, (state.season + 1) % N_SEASONS, state.season)
@@ -331,7 +334,7 @@ def _account(
         complaints=there,
         visits=here * now + work.visits,
         hours=spent,
-        outcomes=work.outcomes + _outcomes_now(case, order),
+        outcomes=work.outcomes + _outcomes_now(params, case, order),
     )
     return Transition(
         state=next_state,

@@ -52,7 +52,14 @@ def check_params(shape: StreamShape, params: StreamParams) -> None:
             raise InputError(f"{name} is {np.asarray(getattr(params, name))}; give days above 0.")
 
 
-CHANCES = ("access", "crew_per_step", "comes_back", "reported_share")
+CHANCES = (
+    "access",
+    "crew_per_step",
+    "comes_back",
+    "reported_share",
+    "written_share",
+    "goes_on",
+)
 """Fields of the params that are chances or shares."""
 
 
@@ -68,7 +75,8 @@ def value_of_kinds(shape: StreamShape, params: StreamParams) -> np.ndarray:
     """Severity-weighted days that a visit now avoids, by kind (n_kinds,), at mean access."""
     weight = np.asarray(SEVERITY_WEIGHTS)[shape.kinds[:, 1]]
     chance = np.asarray(params.kinds)[:, 0]
-    return weight * chance * float(params.access.mean()) * float(params.lifetime_days)
+    ended = float(params.access.mean()) * float(params.written_share)
+    return weight * chance * ended * float(params.lifetime_days)
 
 
 def queue_loss(params: StreamParams) -> float:

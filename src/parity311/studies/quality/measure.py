@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from parity311.engines.heuristics import CaseTable, Threshold
-from parity311.estimation.kind_chances import WRITTEN_SHARE
 from parity311.evaluation.ceiling import learnable_share
 from parity311.evaluation.compare import (
     TODAY,
@@ -109,7 +108,7 @@ def measure_swaps(ground: Ground) -> dict[str, Any]:
     """The optimum of the estimate with something about it changed.
 
     One group of its numbers replaced by the true ones: what it gains is what the estimate loses by
-    that group. Or another share assumed of what inspectors write up, which no record can check.
+    that group. Or another share assumed of what inspectors write up, which records hardly tell.
     """
     estimated = ground.estimated
     changed = {
@@ -119,8 +118,10 @@ def measure_swaps(ground: Ground) -> dict[str, Any]:
         for name, fields in SWAPS.items()
     }
     for name, share in WRITTEN_SHARES.items():
-        chance = jnp.clip(estimated.kinds[:, 0] * WRITTEN_SHARE / share, 0.0, 0.95)
-        changed[name] = estimated._replace(kinds=estimated.kinds.at[:, 0].set(chance))
+        chance = jnp.clip(estimated.kinds[:, 0] * estimated.written_share / share, 0.0, 0.95)
+        changed[name] = estimated._replace(
+            kinds=estimated.kinds.at[:, 0].set(chance), written_share=jnp.float32(share)
+        )
     keys = ground.keys("search", N_SELECTING)
     contenders = [
         replace(

@@ -30,7 +30,7 @@ SWAPS = {
     "how long incidents last": ("lifetime_days",),
     "when visits can be made": ("lead_days", "access", "visits_per_step", "crew_per_step"),
     "what comes in": ("cells", "days_per_step"),
-    "what comes back": ("comes_back",),
+    "what comes back": ("comes_back", "goes_on"),
 }
 """Groups of a stream's params that are replaced by the true ones, to see what the estimate loses by
 each (fields of `StreamParams`)."""
@@ -39,7 +39,8 @@ WRITTEN_SHARES = {
     "if inspectors are taken to let nothing pass": 1.0,
     "if they are taken to let half pass": 0.5,
 }
-"""Shares written up that could as well be assumed: the ends of `kind_chances.WRITTEN_SHARE`."""
+"""Shares written up that could as well be: what a visit ends stays the same, what goes on does
+not."""
 
 
 @dataclass(frozen=True)
