@@ -147,6 +147,9 @@ class Dynamics:
     """(records, calibration, date_to, ...) -> params from what the agency can see"""
     truth: Callable[..., Any]
     """(city folder, date_from, ...) -> params of what really happened"""
+    incidents_per_step: Callable[..., jax.Array] | None = None
+    """(params) -> (6,) all incidents per step, reported or not, actionable or not: the paper's
+    denominators; None where nobody asked yet"""
     n_waiting: Callable[..., jax.Array] | None = None
     """(state) -> () complaints taken in and not yet closed: what conservation is checked with"""
     capacity_per_step: Callable[..., jax.Array] | None = None
