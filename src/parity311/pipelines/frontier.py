@@ -14,7 +14,7 @@ from parity311.agents import check_acts, get_entry
 from parity311.domains import get_domain
 from parity311.errors import EstimationError, InputError
 from parity311.estimation.world import World, make_world
-from parity311.evaluation.compare import later_flow
+from parity311.evaluation.compare import check_comparable, later_flow
 from parity311.evaluation.frontier import Frontier, play_frontier
 from parity311.evaluation.frontier_figures import (
     PriceFloor,
@@ -86,6 +86,7 @@ def check_config(config: FrontierConfig) -> Domain:
             "asked for; a frontier needs at least 2 preferences, 1 seed and 1 step."
         )
     check_acts("agent of a frontier", config.agent)
+    check_comparable(config.term)
     load_moocore()
     return domain
 

@@ -23,7 +23,7 @@ from parity311.domains import all_domains, get_domain
 from parity311.errors import InputError
 from parity311.estimation.correction import FALLBACK, incident_draws, include
 from parity311.estimation.world import ESTIMATORS, World, make_world, rows_used, scenario_of
-from parity311.evaluation.compare import compare_policies
+from parity311.evaluation.compare import check_comparable, compare_policies
 from parity311.evaluation.comparison_statistics import gap_ranges
 from parity311.evaluation.rollout import Contender, Episodes
 from parity311.explain.inputs import ExplainInputs
@@ -106,6 +106,7 @@ def run_pipeline(
     domains = [get_playable(slug) for slug in config.domains]
     get_preset(config.preset)
     check_acts("agent of a run", config.agent)
+    check_comparable(config.term)
     with start_run(runs, "run", asdict(config)) as run:
         run.set_seeds(city=config.seed, agents=config.n_agent_seeds)
         results = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from parity311.agents.dqn import DQNConfig, make_dqn
 from parity311.domains import get_domain
 from parity311.errors import InputError
+from parity311.evaluation.compare import check_comparable
 from parity311.mdp.equity import MODES, PUBLISHED_TERM, USUAL_TERM, EquityTerm
 from parity311.mdp.harness import Harness
-from parity311.pipelines.frontier import FrontierConfig, command_for
+from parity311.pipelines.frontier import FrontierConfig, command_for, run_frontier
+from parity311.pipelines.run import RunConfig, run_pipeline
 from parity311.serving.policy import load_policy
 from parity311.training import sweep
 from parity311.training.loop import identify
@@ -87,11 +90,22 @@ def test_a_usual_training_is_identified_as_before() -> None:
 
 
 def test_a_point_of_the_frontier_says_how_it_is_trained() -> None:
-    from datetime import date
-
     told = [
         command_for(FrontierConfig("boiler", "c", term=term), np.array(PAID), date(2025, 1, 1))
-        for term in (USUAL_TERM, PUBLISHED_TERM)
+        for term in (USUAL_TERM, EquityTerm(denominator="all", strata="race5"))
     ]
-    assert "--equity" not in told[0]
-    assert told[1].endswith(" --equity-mode per_step --equity-form two_strata --denominator all")
+    assert "--denominator" not in told[0]
+    assert told[1].endswith(" --denominator all --strata race5")
+
+
+def test_rules_are_not_played_beside_agents_that_see_no_price(tmp_path: Path) -> None:
+    config = FrontierConfig("boiler", "nowhere", term=PUBLISHED_TERM)
+    with pytest.raises(InputError, match="'per_step' was asked for"):
+        run_frontier(config, runs=tmp_path, progress=lambda *told: None)
+    with pytest.raises(InputError, match="'per_step' was asked for"):
+        run_pipeline(
+            RunConfig(term=PUBLISHED_TERM), runs=tmp_path, cities=tmp_path,
+            progress=lambda *told: None,
+        )  # fmt: skip
+    assert not list(tmp_path.iterdir())
+    check_comparable(EquityTerm(denominator="all", strata="race5"))
