@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from parity311.feeds.work import ImportOptions
     from parity311.mdp.check import check_domain
     from parity311.mdp.contract import Domain
+    from parity311.mdp.equity import EquityTerm
     from parity311.mdp.harness import Harness
     from parity311.pipelines.audit import audit_run
     from parity311.pipelines.audit_records import audit_records
@@ -63,6 +64,7 @@ __all__ = [  # noqa: RUF022
     "Domain",
     "check_domain",
     "Harness",
+    "EquityTerm",
     "environment_id",
     "make_world",
     "World",
@@ -110,6 +112,7 @@ _NAMES_OF = {
     "feeds.work": ("ImportOptions",),
     "mdp.check": ("check_domain",),
     "mdp.contract": ("Domain",),
+    "mdp.equity": ("EquityTerm",),
     "mdp.harness": ("Harness",),
     "pipelines.audit": ("audit_run",),
     "pipelines.audit_records": ("audit_records",),

@@ -45,18 +45,25 @@ from parity311.audit.sequence import GapSequence, gap_sequence
 from parity311.audit.spec import AuditSpec
 from parity311.audit.strata import Grouping, make_grouping
 from parity311.records.schema import SEVERITIES
+from parity311.records.strata import INCOME
 
 
 def audit_inputs(
-    inputs: AuditInputs, *, tau: float = TAU, n_draws: int = 1000, seed: int = 0
+    inputs: AuditInputs,
+    *,
+    tau: float = TAU,
+    n_draws: int = 1000,
+    seed: int = 0,
+    strata: str = INCOME,
 ) -> dict[str, Any]:
-    """Audit what was read of one domain.
+    """Audit what was read of one domain, by one way of grouping.
 
     Returns
     -------
     ``rates`` (rows of `StratumRate`) and ``gaps`` (one a denominator, over known quintiles).
     """
-    audit = assess_domain(inputs, AuditSpec(tau=tau, n_draws=n_draws, seed=seed))
+    spec = AuditSpec(tau=tau, n_draws=n_draws, seed=seed, strata=(strata,), primary_strata=strata)
+    audit = assess_domain(inputs, spec)
     gaps = [
         {
             "denominator": verdict.denominator,

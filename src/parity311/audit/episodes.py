@@ -18,9 +18,9 @@ from parity311.audit.resample import TINY, RateDraws, draw_rates
 from parity311.audit.spec import AuditSpec
 from parity311.audit.strata import UNKNOWN, Grouping
 from parity311.errors import InputError
+from parity311.records.strata import INCOME, LABELS
 from parity311.resampling import exponential_weights
 
-LABELS = ("Q1 (lowest income)", "Q2", "Q3", "Q4", "Q5 (highest income)", UNKNOWN)
 EPISODE_DENOMINATORS = {
     "actionable": "actionable incidents that began",
     "incidents": "all incidents that began",
@@ -30,7 +30,7 @@ EPISODE_DENOMINATORS = {
 
 @dataclass(frozen=True)
 class EpisodeInputs:
-    """Sums of test episodes by stratum, (n_episodes, 6): five income quintiles and unknown."""
+    """Sums of test episodes by stratum, (n_episodes, 6): five quintiles and unknown."""
 
     domain: str
     setting: str
@@ -42,6 +42,8 @@ class EpisodeInputs:
     widening: float = 1.0
     """Factor on every error where episodes draw from a table of cases again and again: the table is
     itself a sample, so n_drawn draws from n_cases know no more than √(1 + n_drawn / n_cases)."""
+    strata: str = INCOME
+    """What the quintiles are of."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,9 @@ def assess_episodes(inputs: EpisodeInputs, spec: AuditSpec) -> EpisodeAudit:
             )
     rng = np.random.default_rng(spec.seed)
     weights = exponential_weights(n_episodes, spec.n_draws, rng)
-    compared = np.array([label != UNKNOWN for label in LABELS])
-    grouping = Grouping("income5", LABELS, compared, is_ordered=True)
+    labels = LABELS[inputs.strata]
+    compared = np.array([label != UNKNOWN for label in labels])
+    grouping = Grouping(inputs.strata, labels, compared, is_ordered=True)
     rates: list[StratumRate] = []
     verdicts: list[Verdict] = []
     for name, values in inputs.out_of.items():
@@ -86,14 +89,14 @@ def assess_episodes(inputs: EpisodeInputs, spec: AuditSpec) -> EpisodeAudit:
             for row in rate_rows(drawn, grouping, name, spec)
         ]
         # A group about which nothing was decided is too small to judge, not absent.
-        comparison = compare_strata(drawn, LABELS, spec, compared=compared)
+        comparison = compare_strata(drawn, labels, spec, compared=compared)
         reason = comparison.reason.replace("tracts", "episodes")
         verdicts.append(
             Verdict(
                 inputs.domain,
                 inputs.setting,
                 inputs.policy,
-                "income5",
+                inputs.strata,
                 name,
                 replace(comparison, reason=reason),
             )

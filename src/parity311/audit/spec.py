@@ -16,6 +16,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from parity311.errors import InputError, unknown_name
 from parity311.limits import LARGEST_SEED
+from parity311.records.strata import GROUPED_BY
 from parity311.storage.strict_json import canonical_json, to_plain
 
 SPEC_VERSION = 1
@@ -43,8 +44,7 @@ DENOMINATORS = {
 }
 """What a count may be divided by, in words."""
 STRATA = {
-    "income5": "quintiles of tract median household income, household-weighted",
-    "race5": "quintiles of the tract's Black and Hispanic share, household-weighted",
+    **GROUPED_BY,
     "race_majority": "the group that makes up half of the tract or more, or mixed",
     "language": "the language the case was first reported in",
     "channel": "the way the case was first reported",

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from parity311.records.schema import CHANNELS
-from parity311.records.strata import RACE_GROUPS, RaceStrata, race_strata
+from parity311.records.strata import INCOME, LABELS, RACE, RACE_GROUPS, RaceStrata, race_strata
 from parity311.reporting.as_published import PROXY_SHARES
 
 UNKNOWN = "unknown"
@@ -17,6 +17,9 @@ never dropped, and not compared."""
 PUBLISHED_COVARIATES = ("median_income", *PROXY_SHARES)
 """Columns of a tract in the paper's proxy (Eq. 4); only the published gate reads them."""
 POSITION = ("longitude", "latitude")
+STRATA_OF_TRACTS = (INCOME, RACE, "race_majority")
+"""Ways of grouping that say where a case is, not how it was reported: the paper's gate knows no
+other."""
 N_LANGUAGES = 6
 """Languages shown by name, most frequent first; the rest is one group."""
 
@@ -121,16 +124,16 @@ def make_grouping(name: str, places: AuditPlaces, languages: np.ndarray | None =
 
 def income_quintiles(places: AuditPlaces) -> Grouping:
     """Tract income quintiles as the records carry them, and `unknown`."""
-    labels = ("Q1 (lowest income)", "Q2", "Q3", "Q4", "Q5 (highest income)", UNKNOWN)
     quintile = places.income_quintile
-    return _of_tracts("income5", labels, np.where(quintile > 0, quintile - 1, 5), is_ordered=True)
+    return _of_tracts(
+        INCOME, LABELS[INCOME], np.where(quintile > 0, quintile - 1, 5), is_ordered=True
+    )
 
 
 def race_quintiles(places: AuditPlaces) -> Grouping:
     """Household-weighted quintiles of the Black and Hispanic share."""
-    labels = ("R1 (lowest share)", "R2", "R3", "R4", "R5 (highest share)", UNKNOWN)
     quintile = _race(places).black_hispanic_quintile.astype(np.int64)
-    return _of_tracts("race5", labels, np.where(quintile > 0, quintile - 1, 5), is_ordered=True)
+    return _of_tracts(RACE, LABELS[RACE], np.where(quintile > 0, quintile - 1, 5), is_ordered=True)
 
 
 def race_majority(places: AuditPlaces) -> Grouping:

@@ -19,7 +19,19 @@ from parity311.agents import list_agents
 from parity311.cli.audit import audit_command, documents_command, explain_command
 from parity311.cli.bench import bench_app
 from parity311.cli.off_policy import backtest_command
-from parity311.cli.options import Cities, Json, Preset, Runs, Seed, folder_of_its_own, print_json
+from parity311.cli.options import (
+    Cities,
+    Denominator,
+    EquityForm,
+    EquityMode,
+    Json,
+    Preset,
+    RewardStrata,
+    Runs,
+    Seed,
+    folder_of_its_own,
+    print_json,
+)
 from parity311.cli.records import fetch_app, records_app
 from parity311.cli.reporting import app as reporting_app
 from parity311.cli.serving import (
@@ -31,6 +43,8 @@ from parity311.cli.serving import (
 from parity311.cli.studies import parity_command, reproduce_command
 from parity311.cli.training import frontier_command, sweep_command, train_command
 from parity311.errors import Parity311Error
+from parity311.mdp.equity import EquityTerm
+from parity311.records.strata import INCOME
 from parity311.storage.disk import disk_error
 from parity311.version import __version__
 
@@ -178,6 +192,10 @@ def run_command(
             file_okay=False,
         ),
     ] = None,
+    equity_mode: EquityMode = "dual",
+    equity_form: EquityForm = "max_gap",
+    denominator: Denominator = "actionable",
+    strata: RewardStrata = INCOME,
     as_json: Json = False,
 ) -> None:
     """Take domains the whole way: records, correction, learning, comparison, audit, report."""
@@ -190,6 +208,7 @@ def run_command(
         domains=tuple(domains.split(",")),
         agent=agent,
         records=str(records) if records else "",
+        term=EquityTerm(equity_mode, equity_form, denominator, strata),
     )
     with progress_bars() as progress:
         result = run_pipeline(config, runs=runs, cities=cities, progress=progress)

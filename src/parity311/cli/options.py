@@ -90,6 +90,31 @@ ActionSet = Annotated[
 ]
 
 
+EquityMode = Annotated[
+    str,
+    typer.Option(
+        help="How equity is paid: dual (coverage prices), potential, windowed, or per_step, as "
+        "published."
+    ),
+]
+EquityForm = Annotated[
+    str,
+    typer.Option(
+        help="Disparity that modes other than dual pay for: max_gap, variance or two_strata."
+    ),
+]
+Denominator = Annotated[
+    str,
+    typer.Option(help="Escalations are per actionable incident, or per incident (all: published)."),
+]
+RewardStrata = Annotated[
+    str,
+    typer.Option(
+        "--strata", help="Groups whose coverage is compared: income5, or race5 (told with it)."
+    ),
+]
+
+
 def print_json(value: Any) -> None:
     """Print figures as strict JSON: what is not a number is null, never NaN."""
     from parity311.storage.strict_json import to_json

@@ -27,10 +27,14 @@ from rich.progress import (
 from parity311.agents import list_agents
 from parity311.cli.options import (
     ActionSet,
+    Denominator,
+    EquityForm,
+    EquityMode,
     Json,
     ObservationSet,
     PolicyFolder,
     ReportingEstimator,
+    RewardStrata,
     Steps,
     Until,
     longer_than_nothing,
@@ -39,6 +43,8 @@ from parity311.cli.options import (
 )
 from parity311.errors import InputError
 from parity311.limits import MOST_AGENTS
+from parity311.mdp.equity import EquityTerm
+from parity311.records.strata import INCOME
 
 if TYPE_CHECKING:
     from parity311.training.blocks import Progress as Told
@@ -76,6 +82,10 @@ def frontier_command(
         str,
         typer.Option(help="How complaints become incidents; the first that works if empty."),
     ] = "",
+    equity_mode: EquityMode = "dual",
+    equity_form: EquityForm = "max_gap",
+    denominator: Denominator = "actionable",
+    strata: RewardStrata = INCOME,
     sensitivity: Annotated[
         bool, typer.Option(help="Measure which assumption moves the frontier most.")
     ] = True,
@@ -96,6 +106,7 @@ def frontier_command(
         steps=steps,
         sweep=str(sweep) if sweep else "",
         estimator=estimator,
+        term=EquityTerm(equity_mode, equity_form, denominator, strata),
         has_sensitivity=sensitivity,
         seed=seed,
     )
@@ -212,6 +223,10 @@ def train_command(
     ] = None,
     observation_set: ObservationSet = "",
     action_set: ActionSet = "published",
+    equity_mode: EquityMode = "dual",
+    equity_form: EquityForm = "max_gap",
+    denominator: Denominator = "actionable",
+    strata: RewardStrata = INCOME,
     help_settings: Annotated[
         bool, typer.Option(help="Say what hyper-parameters the agent has, and stop.")
     ] = False,
@@ -240,6 +255,7 @@ def train_command(
 
     found = get_domain(domain)
     weights = parse_preference(preference)
+    term = EquityTerm(equity_mode, equity_form, denominator, strata)
     check_estimator(estimator)
     decisions = None
     if get_entry(agent).needs_log:
@@ -263,6 +279,7 @@ def train_command(
             settings=parse_settings(settings or []),
             observation_set=observation_set,
             action_set=action_set,
+            term=term,
             progress=progress,
         )
     if as_json:
@@ -339,6 +356,10 @@ def sweep_command(
     ] = None,
     observation_set: ObservationSet = "",
     action_set: ActionSet = "published",
+    equity_mode: EquityMode = "dual",
+    equity_form: EquityForm = "max_gap",
+    denominator: Denominator = "actionable",
+    strata: RewardStrata = INCOME,
     as_json: Json = False,
 ) -> None:
     """Train a whole frontier: many preferences, several seeds each, on whatever device is there."""
@@ -366,6 +387,7 @@ def sweep_command(
             settings=parse_settings(settings or []),
             observation_set=observation_set,
             action_set=action_set,
+            term=EquityTerm(equity_mode, equity_form, denominator, strata),
             chunk=chunk,
             resume=resume,
             progress=progress,

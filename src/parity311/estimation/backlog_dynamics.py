@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 
 from parity311.arrays import jax, jnp
-from parity311.engines.backlog.process import BacklogParams, BacklogShape, need_by_stratum
+from parity311.engines.backlog.process import (
+    BacklogParams,
+    BacklogShape,
+    incidents_by_stratum,
+    need_by_stratum,
+)
 from parity311.estimation.backlog import BacklogLayout, estimate_backlog, true_backlog
 from parity311.mdp.contract import NOBODY, Dynamics
 from parity311.records.store import Records
@@ -39,6 +44,9 @@ def backlog_dynamics(
     return Dynamics(
         current_stratum=lambda params, state: jnp.int32(NOBODY),
         need_per_step=need_per_step,
+        incidents_per_step=lambda params: (
+            incidents_by_stratum(params.backlog) / shape.steps_per_day
+        ),
         steps_per_day=lambda params: np.float32(shape.steps_per_day),
         estimate=estimate,
         n_waiting=lambda state: state.backlog.waiting.sum(),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from parity311.arrays import jax, jnp
+from parity311.arrays import jax, jnp, namespace_of
 from parity311.engines.stream import process as stream
 from parity311.engines.stream import step as stream_step
 from parity311.engines.stream.process import StreamParams, StreamShape, StreamState
@@ -38,6 +38,7 @@ def stream_dynamics(
         observe=observe,
         current_stratum=stream.current_stratum,
         need_per_step=stream.need_per_step,
+        incidents_per_step=incidents_per_step,
         steps_per_day=stream.steps_per_day,
         example=example,
         estimate=partial(estimate_params, office),
@@ -48,6 +49,12 @@ def stream_dynamics(
         solve=solve,
         candidates=partial(stream_candidates, layout),
     )
+
+
+def incidents_per_step(params: StreamParams) -> jax.Array:
+    """All incidents that begin per step, reported or not, by stratum (6,)."""
+    certain = namespace_of(params.kinds).ones_like(params.kinds)
+    return stream.need_per_step(params._replace(kinds=certain))
 
 
 def _start(shape: StreamShape, key: jax.Array, params: StreamParams) -> StreamState:

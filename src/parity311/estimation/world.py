@@ -139,7 +139,8 @@ class World:
 
     def truth(self, **options: Any) -> Any:
         """True params with a domain's own options."""
-        return self.domain.truth(self.records.folder, self.test_from, **options)
+        # The records themselves, not their folder: the truth has the strata they are grouped by.
+        return self.domain.truth(self.records, self.test_from, **options)
 
 
 def make_world(
@@ -206,7 +207,7 @@ def params_for(
 
 
 def open_world(
-    domain: Domain, records: Path, until: date | None = None, estimator: str = ESTIMATOR
+    domain: Domain, records: Path | Records, until: date | None = None, estimator: str = ESTIMATOR
 ) -> World:
     """A domain in a records folder, to learn from what came before a day; all of it if not given.
 
@@ -216,8 +217,8 @@ def open_world(
     first, last = opened.window
     if until is not None and not first < until <= last:
         raise InputError(
-            f"{records} has records from {first} to {last}; {until} was given as the day before "
-            "which to learn, choose one between them."
+            f"{opened.folder} has records from {first} to {last}; {until} was given as the day "
+            "before which to learn, choose one between them."
         )
     return make_world(domain, opened, date_to=until or last, estimators=(estimator,))
 

@@ -25,7 +25,7 @@ from parity311.evaluation import ceiling, metrics
 from parity311.evaluation.rollout import CHUNK, Contender, Episodes, evaluate
 from parity311.evaluation.titles import EQUITY_MARK, TODAY
 from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, N_STRATA, Policy
-from parity311.mdp.equity import PRICE_CAP, relative_need_weights
+from parity311.mdp.equity import PRICE_CAP, USUAL_TERM, EquityTerm, relative_need_weights
 from parity311.mdp.harness import Harness
 from parity311.training.loop import Trained
 
@@ -121,6 +121,20 @@ def best_name(contenders: Sequence[Contender], trial: Any, preference: np.ndarra
 
 def _named(contenders: Sequence[Contender], name: str) -> Contender:
     return next(one for one in contenders if one.name == name)
+
+
+def check_comparable(term: EquityTerm) -> None:
+    """Refuse a term under which rules cannot be played beside agents.
+
+    A rule that follows coverage prices reads them where a policy of another mode sees how far its
+    stratum is behind, which is no price.
+    """
+    if term.equity_mode != USUAL_TERM.equity_mode:
+        raise InputError(
+            f"Equity mode {term.equity_mode!r} was asked for; agents are compared with rules that "
+            f"follow the coverage prices of {USUAL_TERM.equity_mode!r}, which no other mode has. "
+            "Use that one here; `train` and `sweep` know all of them."
+        )
 
 
 def rule_contenders(harness: Harness, estimated: Any) -> list[Contender]:

@@ -31,7 +31,7 @@ def check_domain(domain: Domain, params: Any = None, *, with_planner: bool = Tru
     []
     """
     given = domain.play.example() if params is None else params
-    problems = check_declaration(domain) + check_shapes(domain, given)
+    problems = check_declaration(domain) + check_shapes(domain, given) + check_need(domain, given)
     if problems:
         return problems
     seen, moved, waiting, futures = play_at_random(domain, given)
@@ -146,6 +146,19 @@ def play_at_random(
     play_all = jax.vmap(jax.vmap(episode), in_axes=(None, 0))
     seen, moved, waiting = jax.tree.map(np.asarray, jax.jit(play_all)(keys, actions))
     return seen[0], jax.tree.map(lambda x: x[0], moved), waiting[0], seen[1:]
+
+
+def check_need(domain: Domain, params: Any) -> list[str]:
+    """What coverage divides by: numbers by stratum, and no more actionable ones than there are."""
+    play, problems = domain.play, []
+    need = np.asarray(play.need_per_step(params))
+    every = need if play.incidents_per_step is None else np.asarray(play.incidents_per_step(params))
+    for name, values in (("need", need), ("incidents", every)):
+        if values.shape != (N_STRATA,) or not np.isfinite(values).all() or (values < 0).any():
+            problems.append(f"{name} per step must be {N_STRATA} numbers, none negative")
+    if not problems and (need > every * 1.0001 + 1e-9).any():
+        problems.append("more incidents are actionable than there are")
+    return problems
 
 
 def check_conservation(moved: Transition, waiting: np.ndarray) -> list[str]:

@@ -150,6 +150,9 @@ class Dynamics:
     unknowns: Callable[..., Any] | None = None
     """(records, date_from, date_to) -> (seed) -> options of `estimate`: a joint draw of what these
     records leave open; None: drawing records anew is all there is to it"""
+    incidents_per_step: Callable[..., jax.Array] | None = None
+    """(params) -> (6,) all incidents per step, reported or not, actionable or not: the paper's
+    denominators; None where nobody asked yet"""
     n_waiting: Callable[..., jax.Array] | None = None
     """(state) -> () complaints taken in and not yet closed: what conservation is checked with"""
     capacity_per_step: Callable[..., jax.Array] | None = None

@@ -7,8 +7,9 @@ stratum. The price is an integral, so it reaches parity for any weight, and it o
 
 The other modes pay for a disparity of coverage (`FORMS`): `potential` for its change over the
 rolling window, `windowed` for its level there, `per_step` for its level in the single step, as
-published. Per step, doing nothing is equitable and every escalation is punished; it is kept to be
-shown. All are scaled to correct escalations.
+published: n of one step over N̂_t of the four weeks that end with it. Per step, doing nothing is
+equitable and every escalation is punished; it is kept to be shown. All are scaled to correct
+escalations.
 
 What a served policy needs, prices, need and features, is computed in NumPy where it gets NumPy.
 """
@@ -16,6 +17,7 @@ What a served policy needs, prices, need and features, is computed in NumPy wher
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -24,6 +26,7 @@ import numpy as np
 from parity311.arrays import jax, namespace_of
 from parity311.errors import unknown_name
 from parity311.mdp.contract import COVERAGE_FEATURE, N_KNOWN_STRATA, N_STRATA, NOBODY, STRATUM_NAMES
+from parity311.records.strata import INCOME, check_strata
 
 PRICE_CAP = 1.5
 """Largest price, in correct escalations; the frontier over the weight comes from this clip."""
@@ -32,7 +35,39 @@ FEATURE_SCALE = 2.0
 """The policy sees twice its stratum's price: about the range of the other features."""
 
 WINDOW_DAYS = 28.0
-"""The paper's rolling window; here the time constant of exponential forgetting."""
+"""The paper's rolling window; in all modes but `per_step` the time constant of forgetting."""
+
+DENOMINATORS = {
+    "actionable": "estimated incidents that a visit would find actionable",
+    "all": "all estimated incidents, as the paper divides",
+}
+"""What correct escalations are divided by, in words."""
+
+
+@dataclass(frozen=True)
+class EquityTerm:
+    """Which equity term is paid, by name; the paper's is `PUBLISHED_TERM`.
+
+    Examples
+    --------
+    >>> parity311.EquityTerm().equity_mode
+    'dual'
+    """
+
+    equity_mode: str = "dual"
+    """dual, potential, windowed, or per_step (as published)"""
+    equity_form: str = "max_gap"
+    """Disparity that the modes other than dual pay for: two_strata, max_gap or variance"""
+    denominator: str = "actionable"
+    """What correct escalations are divided by: actionable incidents, or all (as published)"""
+    strata: str = INCOME
+    """Groups that are compared: income5, or race5, which is recorded in the reward's statement"""
+
+    def __post_init__(self) -> None:
+        get_mode(self.equity_mode, self.equity_form)
+        if self.denominator not in DENOMINATORS:
+            raise unknown_name("denominator", self.denominator, DENOMINATORS)
+        check_strata(self.strata)
 
 
 class EquityParams(NamedTuple):
@@ -53,7 +88,7 @@ class EquityParams(NamedTuple):
     discount: jax.Array
     """() γ of the agent that is paid: sets the scale of `potential` and `windowed`"""
     usual_reports: jax.Array
-    """(6,) complaints per step with which the denominators were estimated"""
+    """(6,) complaints per step with which the denominators were estimated; one where not given"""
     news_weight: jax.Array
     """() weight of one step's complaints beside all that was known before; 0 = need stays put"""
     posting_steps: jax.Array
@@ -75,6 +110,8 @@ class EquityState(NamedTuple):
     """(6,) complaints since the start"""
     n_steps: jax.Array
     """() int32 steps since the start"""
+    recent: jax.Array | None
+    """(n_days, 6) complaints by day, a ring; None where the mode does not look at it"""
 
 
 class EquityMode(NamedTuple):
@@ -88,6 +125,9 @@ class EquityMode(NamedTuple):
     """(params, state before the step, credit (6,)) -> ()"""
     features: Callable[[EquityParams, EquityState, jax.Array], jax.Array]
     """(params, state, stratum (...) of the complaint in hand or `NOBODY`) -> (..., n names)"""
+    n_days: int = 0
+    """Days of complaints that are kept one by one; where there are any, what a step brought is
+    heard before it is paid"""
 
 
 def equity_params(
@@ -125,8 +165,13 @@ def equity_params(
     )
 
 
-def initial_equity(params: EquityParams, prices: jax.Array | None = None) -> EquityState:
-    """Start with these prices (zero if not given) and a window in which nobody was served."""
+def initial_equity(
+    params: EquityParams, prices: jax.Array | None = None, n_days: int = 0
+) -> EquityState:
+    """Start with these prices (zero if not given) and a window in which nobody was served.
+
+    ``n_days`` days before the start are kept one by one, each with as many complaints as usual.
+    """
     xp = namespace_of(params.denominators, params.window_steps, prices)
     start = xp.zeros(N_STRATA, np.float32) if prices is None else prices
     start = xp.asarray(start, np.float32)
@@ -137,13 +182,70 @@ def initial_equity(params: EquityParams, prices: jax.Array | None = None) -> Equ
         unserved=params.denominators * params.window_steps,
         complaints=xp.zeros(N_STRATA, np.float32),
         n_steps=xp.int32(0),
+        recent=xp.ones((n_days, 1), np.float32) * params.usual_reports * _steps_a_day(params)
+        if n_days
+        else None,
     )
 
 
-def hear_complaints(state: EquityState, complaints: jax.Array) -> EquityState:
+def _steps_a_day(params: EquityParams) -> jax.Array:
+    return params.window_steps / np.float32(WINDOW_DAYS)
+
+
+def hear_complaints(params: EquityParams, state: EquityState, complaints: jax.Array) -> EquityState:
     """Count a step and the complaints (6,) that it brought."""
     heard = state.complaints + complaints
-    return state._replace(complaints=heard, n_steps=state.n_steps + 1)
+    recent = state.recent
+    if recent is not None:
+        xp = namespace_of(recent, complaints)
+        today, yesterday = (_day_of(params, n) for n in (state.n_steps + 1, state.n_steps))
+        # Day whose complaints each place of the ring holds, once those older than it are gone.
+        held = today - (today - xp.arange(recent.shape[0])) % recent.shape[0]
+        kept = xp.where((held > yesterday)[:, None], np.float32(0.0), recent)
+        recent = kept + (held == today)[:, None] * complaints
+    return state._replace(complaints=heard, n_steps=state.n_steps + 1, recent=recent)
+
+
+def _day_of(params: EquityParams, n_steps: jax.Array) -> jax.Array:
+    """Day, from 0 on, in which the last of so many steps ends; a step may be longer than a day."""
+    # A little less, so that rounding starts no new day at the end of one.
+    return namespace_of(params.window_steps).ceil(_days(params, n_steps) - np.float32(1e-3)) - 1.0
+
+
+def _days(params: EquityParams, n_steps: jax.Array) -> jax.Array:
+    xp = namespace_of(params.window_steps, n_steps)
+    return xp.asarray(n_steps, np.float32) / _steps_a_day(params)
+
+
+def reports_in_window(params: EquityParams, state: EquityState) -> jax.Array:
+    """Complaints (6,) of the four weeks that end with the last step heard.
+
+    Of the day in which they begin it counts the share that lies inside.
+    """
+    if state.recent is None:
+        raise ValueError("these counters keep no days; start them with the mode's `n_days`")
+    n_days = state.recent.shape[0]
+    xp = namespace_of(state.recent, params.window_steps)
+    today = _day_of(params, state.n_steps)
+    passed = _days(params, state.n_steps) - today
+    is_oldest = (today - xp.arange(n_days)) % n_days == n_days - 1
+    weight = xp.where(is_oldest, 1.0 - passed, np.float32(1.0))
+    return (weight[:, None] * state.recent).sum(axis=0)
+
+
+def need_in_window(params: EquityParams, state: EquityState) -> jax.Array:
+    """N̂_t (6,): incidents behind the complaints of the four weeks that end with the last step.
+
+    Each complaint stands for as many incidents as in the estimate, which is the paper's C/ρ̂. What
+    it leaves open: a stratum from which nothing was heard in four weeks counts as one complaint,
+    since escalations per incident have no value where there is no incident.
+    """
+    heard = reports_in_window(params, state)
+    xp = namespace_of(params.denominators, heard)
+    heard = xp.maximum(heard, 1.0)
+    behind_one = params.denominators / xp.maximum(params.usual_reports, 1e-9)
+    whole = params.denominators * params.window_steps
+    return xp.where(params.usual_reports > 0, heard * behind_one, whole)
 
 
 def need_now(params: EquityParams, state: EquityState) -> jax.Array:
@@ -241,7 +343,12 @@ def largest_gap(correct: jax.Array, need: jax.Array) -> jax.Array:
 
 
 def coverage_variance(correct: jax.Array, need: jax.Array) -> jax.Array:
-    """Variance of n / N̂ over the known strata, each counted once (the paper's Eq. 11)."""
+    """Variance of n / N̂ over the known strata with weights 1/K (the paper's Eq. 11).
+
+    The sentence before the equation calls it "population-weighted", the equation gives every
+    stratum 1/K. For strata that hold a fifth of the households each, which quintiles of income and
+    of race do here, both say the same.
+    """
     return _ratio(correct, need)[..., :N_KNOWN_STRATA].var(axis=-1)
 
 
@@ -313,10 +420,11 @@ def _windowed(form: Form) -> EquityMode:
 
 def _per_step(form: Form) -> EquityMode:
     def reward(params: EquityParams, state: EquityState, credit: jax.Array) -> jax.Array:
-        del state
-        return -form(credit, params.denominators * params.window_steps) * _unit(params)
+        return -form(credit, need_in_window(params, state)) * _unit(params)
 
-    return EquityMode(("coverage_deficit",), count_step, reward, _features_deficit)
+    # One day more than the window: it may begin in the middle of one.
+    n_days = int(WINDOW_DAYS) + 1
+    return EquityMode(("coverage_deficit",), count_step, reward, _features_deficit, n_days)
 
 
 MODES: dict[str, Callable[[Form], EquityMode]] = {
@@ -336,3 +444,10 @@ def get_mode(name: str, form: str = "max_gap") -> EquityMode:
     if form not in FORMS:
         raise unknown_name("form of the equity term", form, FORMS)
     return MODES[name](FORMS[form])
+
+
+USUAL_TERM = EquityTerm()
+"""What is paid where nothing else is asked for."""
+PUBLISHED_TERM = EquityTerm("per_step", "two_strata", "all")
+"""The paper's equity term (its Eq. 9): one step's correct escalations over all estimated incidents
+of the four weeks that end with it, low against high quintiles."""

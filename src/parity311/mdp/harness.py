@@ -7,22 +7,26 @@ followed by the coverage feature.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from parity311.arrays import jax, jnp, namespace_of
-from parity311.mdp.contract import EQUITY, N_REWARDS, Domain, Tally, Transition
+from parity311.errors import InputError, unknown_name
+from parity311.mdp.contract import EQUITY, N_REWARDS, TODAYS_RULE, Domain, Tally, Transition
 from parity311.mdp.equity import (
+    DENOMINATORS,
     EquityMode,
     EquityParams,
     EquityState,
+    EquityTerm,
     equity_params,
     get_mode,
     hear_complaints,
     initial_equity,
 )
+from parity311.records.strata import INCOME
 
 
 class Running(NamedTuple):
@@ -92,6 +96,10 @@ class Harness:
     equity_mode: str = "dual"
     equity_form: str = "max_gap"
     """Disparity that the modes other than 'dual' pay for"""
+    denominator: str = "actionable"
+    """What correct escalations are divided by; 'all' incidents is the paper's"""
+    strata: str = INCOME
+    """Groups that the strata of the params are; told with the policy"""
     max_steps: int = 0
     """Steps until an episode is truncated; the domain's own if zero"""
     carries_on: bool = False
@@ -125,6 +133,11 @@ class Harness:
         return self.max_steps or self.domain.max_steps
 
     @property
+    def term(self) -> EquityTerm:
+        """The equity term that is paid, by name."""
+        return EquityTerm(self.equity_mode, self.equity_form, self.denominator, self.strata)
+
+    @property
     def _mode(self) -> EquityMode:
         return get_mode(self.equity_mode, self.equity_form)
 
@@ -132,16 +145,33 @@ class Harness:
         """Equity parameters from a domain's (estimated) params; options as `equity_params`."""
         play = self.domain.play
         settings = {"step_size": self.domain.price_step, **options}
+        if self._mode.n_days and "usual_reports" not in settings:
+            settings["usual_reports"] = usual_reports(self, params)
         return equity_params(
-            play.need_per_step(params), steps_per_day=play.steps_per_day(params), **settings
+            self.need_per_step(params), steps_per_day=play.steps_per_day(params), **settings
         )
+
+    def need_per_step(self, params: Any) -> jax.Array:
+        """(6,) incidents a step that correct escalations are divided by, actionable or all."""
+        if self.denominator not in DENOMINATORS:
+            raise unknown_name("denominator", self.denominator, DENOMINATORS)
+        play = self.domain.play
+        if self.denominator == "actionable":
+            return play.need_per_step(params)
+        if play.incidents_per_step is None:
+            raise InputError(
+                f"Domain {self.domain.slug!r} does not say how many incidents there are, only how "
+                "many are actionable; choose the denominator 'actionable'."
+            )
+        return play.incidents_per_step(params)
 
     def reset(
         self, key: jax.Array, params: Any, equity: EquityParams, prices: jax.Array | None = None
     ) -> tuple[Running, jax.Array]:
         """Start an episode, with these coverage prices (zero if not given)."""
         state = self.domain.play.initial_state(key, params)
-        running = Running(state, initial_equity(equity, prices), jnp.int32(0))
+        counters = initial_equity(equity, prices, self._mode.n_days)
+        running = Running(state, counters, jnp.int32(0))
         return running, self.observe(params, equity, running)
 
     def observe(self, params: Any, equity: EquityParams, running: Running) -> jax.Array:
@@ -170,7 +200,7 @@ class Harness:
         NumPy or JAX: `complaints` that came in and `correct` escalations as the agency counts
         them, (6,) each.
         """
-        return self._mode.update(equity, hear_complaints(state, complaints), correct)
+        return self._mode.update(equity, hear_complaints(equity, state, complaints), correct)
 
     def advance(
         self,
@@ -189,7 +219,10 @@ class Harness:
         prices = running.equity.posted
         moved = _pay_only(self.n_actions, action, play.transition(
             key, params, running.state, action, prices))  # fmt: skip
-        paid = self._mode.reward(equity, running.equity, moved.credit)
+        before = running.equity
+        if self._mode.n_days:
+            before = hear_complaints(equity, before, moved.tally.complaints)
+        paid = self._mode.reward(equity, before, moved.credit)
         reward = jnp.where(jnp.arange(N_REWARDS) == EQUITY, paid, moved.reward)
         counted = self.learn(equity, running.equity, moved.tally.complaints, moved.tally.counted)
         n_steps = running.n_steps + 1
@@ -239,6 +272,38 @@ def _pay_only(n_actions: int, action: jax.Array, moved: Transition) -> Transitio
     pay = lambda reward: jnp.where(exists, reward, jnp.nan)  # noqa: E731
     tally = moved.tally._replace(published_reward=pay(moved.tally.published_reward))
     return moved._replace(reward=pay(moved.reward), tally=tally)
+
+
+N_HEARD = 64
+"""Episodes from which the usual number of complaints is taken: to about one in a hundred."""
+
+
+def usual_reports(harness: Harness, params: Any) -> np.ndarray:
+    """Complaints a step (6,) that a process brings while today's rule decides."""
+    plain = replace(harness, equity_mode="dual", denominator="actionable")
+    params = jax.tree.map(jnp.asarray, params)
+    rule = plain.domain.heuristics[TODAYS_RULE](params, plain)
+    heard = _hear(plain, params, plain.equity_params(params), rule, jax.random.key(0))
+    return np.asarray(heard)
+
+
+def _hear(harness: Harness, params: Any, equity: EquityParams, rule: Any, key: Any) -> jax.Array:
+    """Mean over episodes side by side and their steps of the complaints (6,) that came in."""
+
+    def episode(key_episode: jax.Array) -> jax.Array:
+        key_start, key_steps = jax.random.split(key_episode)
+
+        def step(carry: Any, key_step: jax.Array) -> tuple[Any, jax.Array]:
+            running, observation = carry
+            key_rule, key_move = jax.random.split(key_step)
+            moved = harness.advance(key_move, params, equity, running, rule(key_rule, observation))
+            return (moved.running, moved.observation), moved.tally.complaints
+
+        started = harness.reset(key_start, params, equity)
+        keys = jax.random.split(key_steps, harness.horizon)
+        return jax.lax.scan(step, started, keys)[1].mean(axis=0)
+
+    return jax.jit(jax.vmap(episode))(jax.random.split(key, N_HEARD)).mean(axis=0)
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,10 @@ from parity311.audit.episodes import EpisodeInputs, assess_episodes
 from parity311.audit.gap import TAU
 from parity311.audit.simulate import compare_rules
 from parity311.audit.spec import AuditSpec, write_spec
-from parity311.audit.strata import income_quintiles
+from parity311.audit.strata import STRATA_OF_TRACTS, make_grouping
 from parity311.errors import InputError
 from parity311.pipelines.overrides import Recommendation, assess_overrides
+from parity311.records.strata import INCOME
 from parity311.report.audit_inputs import load_episodes, load_inputs, restrict
 from parity311.report.audit_page import write_page
 from parity311.report.folder import Run
@@ -182,7 +183,10 @@ def write_audit(
         if with_rules:
             with run.stage("rules compared"):
                 rules = compare_rules(n_trials=n_rule_trials, tau=spec.tau)
-                published = [apply_published(one, spec) for one in inputs]
+                by_place = [name for name in spec.strata if name in STRATA_OF_TRACTS]
+                published = [
+                    apply_published(one, spec, name) for one in inputs for name in by_place
+                ]
         run.set_report(
             write_page(
                 run,
@@ -205,19 +209,19 @@ def write_audit(
     return {"audit": run.id, "page": str(page), **plain}
 
 
-def apply_published(inputs: AuditInputs, spec: AuditSpec) -> dict[str, Any]:
-    """What the paper's own gate says of the same cases, by income quintile, every four weeks.
+def apply_published(inputs: AuditInputs, spec: AuditSpec, strata: str = INCOME) -> dict[str, Any]:
+    """What the paper's own gate says of the same cases, by groups of tracts, every four weeks.
 
     The figures are those of the last window whose service levels have all passed.
     """
-    named = {"domain": inputs.domain, "setting": inputs.setting}
+    named = {"domain": inputs.domain, "setting": inputs.setting, "strata": strata}
     windows, places = inputs.windows, inputs.places
     if windows is None:
         nan = float("nan")
         missing = "this run kept no counts by four weeks; make it again with this version"
         nothing = PublishedGate(nan, False, nan, nan)
         return {**named, **asdict(nothing), "n_windows": 0, "n_suspended": 0, "reason": missing}
-    grouping = income_quintiles(places)
+    grouping = make_grouping(strata, places)
     design = proxy_design(tuple(places.covariates.values()), places.households)
     gates = [
         published_gate(

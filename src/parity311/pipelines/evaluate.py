@@ -8,6 +8,7 @@ beside what it was expected to gain in the estimated process; the rest is the mo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from parity311.mdp.harness import Harness
 from parity311.resampling import mean_interval
 from parity311.serving.playing import AskedPolicy, play_by
 from parity311.serving.policy import LoadedPolicy, load_policy
+from parity311.training.saving import term_of
 
 TODAY, FRESH = "today's rule", "freshest first"
 RULES: dict[str, Rule] = {TODAY: severity_then_first_in, FRESH: severity_then_last_in}
@@ -151,7 +153,7 @@ def expect_figures(
             world.domain,
             observation_set=manifest["observation_set"],
             action_set=manifest["action_set"],
-            equity_mode=manifest["equity_mode"],
+            **asdict(term_of(manifest)),
             carries_on=world.domain.play.carry_on is not None,
         )
         groups.setdefault(harness, []).append(name)

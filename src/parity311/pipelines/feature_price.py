@@ -17,7 +17,7 @@ import numpy as np
 from parity311.evaluation import metrics
 from parity311.evaluation.compare import agent_contenders, hold_contender, later_flow
 from parity311.evaluation.rollout import Contender, evaluate
-from parity311.mdp.contract import COVERAGE_FEATURE, EQUITY, Domain
+from parity311.mdp.contract import EQUITY, Domain
 from parity311.mdp.harness import Harness
 from parity311.training import train
 from parity311.training.loop import Trained
@@ -37,7 +37,7 @@ class FeatureSet:
 
 def feature_sets(domain: Domain, used: Sequence[str], top_proxy: str | None) -> list[FeatureSet]:
     """The features in use, and the sets worth training with instead."""
-    used = tuple(name for name in used if name != COVERAGE_FEATURE)
+    used = tuple(name for name in used if name in domain.observation_names)
     places = tuple(name for name in used if name in domain.geographic_features)
     found = [FeatureSet("all features", used, "as used")]
     if places and len(places) < len(used):
@@ -106,7 +106,7 @@ def _without_equity(
 ) -> tuple[Harness, list[Contender]]:
     """Agents that see these features; those already trained where the features are theirs."""
     harness = trained.harness
-    if features.features == harness.observation_names[:-1]:
+    if features.features == harness.observation_names[: len(harness.columns)]:
         plain = [i for i in range(trained.n_agents) if trained.preferences[i, EQUITY] == 0]
         everyone = agent_contenders(harness, [trained])
         return harness, [everyone[i] for i in plain]
@@ -122,6 +122,7 @@ def _without_equity(
         list(seeds),
         n_steps,
         observation_set=VARIANT,
+        term=harness.term,
         settings=settings,
     )
     return again.harness, agent_contenders(again.harness, [again])

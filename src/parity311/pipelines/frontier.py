@@ -14,7 +14,7 @@ from parity311.agents import check_acts, get_entry
 from parity311.domains import get_domain
 from parity311.errors import EstimationError, InputError
 from parity311.estimation.world import World, make_world
-from parity311.evaluation.compare import later_flow
+from parity311.evaluation.compare import check_comparable, later_flow
 from parity311.evaluation.frontier import Frontier, play_frontier
 from parity311.evaluation.frontier_figures import (
     PriceFloor,
@@ -24,6 +24,7 @@ from parity311.evaluation.frontier_figures import (
     summarise_frontier,
 )
 from parity311.mdp.contract import Domain
+from parity311.mdp.equity import USUAL_TERM, EquityTerm
 from parity311.mdp.harness import Harness
 from parity311.pipelines.audit_records import add_records
 from parity311.pipelines.progress import Report as Progress
@@ -67,6 +68,8 @@ class FrontierConfig:
     """Folder of an earlier sweep to take the agents from"""
     estimator: str = ""
     """How complaints become incidents; the first of `ESTIMATORS` that works if empty"""
+    term: EquityTerm = USUAL_TERM
+    """Which equity term is paid"""
     has_sensitivity: bool = True
     seed: int = 0
     """Of the test episodes"""
@@ -83,6 +86,7 @@ def check_config(config: FrontierConfig) -> Domain:
             "asked for; a frontier needs at least 2 preferences, 1 seed and 1 step."
         )
     check_acts("agent of a frontier", config.agent)
+    check_comparable(config.term)
     load_moocore()
     return domain
 
@@ -90,11 +94,11 @@ def check_config(config: FrontierConfig) -> Domain:
 def run_frontier(config: FrontierConfig, *, runs: Path, progress: Progress) -> dict[str, Any]:
     """Learn, score, measure, write the run; what was found, as plain figures."""
     domain = check_config(config)
-    records = open_records(Path(config.city))
+    records = open_records(Path(config.city), config.term.strata)
     world = read_world(domain, records, config.estimator)
     # What cannot be estimated or scored is told before anything is learned.
     _ = world.estimated, world.scored, world.others
-    harness = Harness(domain)
+    harness = Harness(domain, **asdict(config.term))
     with start_run(runs, "frontier", asdict(config)) as run:
         run.set_seeds(agents=config.seeds, episodes=config.seed)
         (add_records if records.is_real else add_city)(run, records)
@@ -148,15 +152,16 @@ def learn_menu(
     if get_entry(config.agent).covers_preferences:
         trained = train(
             harness.domain, world.estimated, config.agent, menu, range(config.seeds),
-            config.steps, progress=told,
+            config.steps, term=config.term, progress=told,
         )  # fmt: skip
         return menu, trained
     # One folder a question, so that an interrupted sweep goes on and another is never mistaken.
     asked = f"{len(menu)}x{config.seeds}-{config.steps}-{digest_arrays(world.estimated)[:8]}"
+    asked += "".join(f"-{value}" for value in departures(config.term).values())
     folder = runs / f"sweep-{config.domain}-{config.agent}-{asked}"
     run_sweep(
         config.domain, config.agent, menu, range(config.seeds), config.steps, out=folder,
-        records=Path(config.city), until=world.test_from,
+        records=Path(config.city), until=world.test_from, term=config.term,
         estimator=world.correction.calibration.estimator,
         resume=folder.exists(), progress=told,
     )  # fmt: skip
@@ -206,7 +211,17 @@ def command_for(
         f"parity311 train {config.domain} --agent {config.agent} --preference {weights} "
         f"--records {config.city} --until {test_from} {chosen}--steps {config.steps} "
         f"--seeds {config.seeds}"
+        + "".join(
+            f" --{name.replace('_', '-')} {value}"
+            for name, value in departures(config.term).items()
+        )
     )
+
+
+def departures(term: EquityTerm) -> dict[str, str]:
+    """In what an equity term is not the usual one, by the name of its option."""
+    usual = asdict(USUAL_TERM)
+    return {name: value for name, value in asdict(term).items() if value != usual[name]}
 
 
 def _write(run: RunWriter, found: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ the whole office, or hour by hour, the steps of test episodes instead.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from typing import Any, TypeGuard
@@ -27,7 +28,8 @@ from parity311.mdp.contract import (
 from parity311.mdp.equity import FEATURE_SCALE
 from parity311.mdp.harness import Harness
 from parity311.records.schema import SEVERITIES
-from parity311.records.store import Records
+from parity311.records.store import Records, open_records
+from parity311.records.strata import INCOME
 from parity311.serving.period import SeenComplaints, decides_by_case, see_period
 from parity311.training.loop import Trained
 
@@ -49,6 +51,7 @@ def keep_episodes(
     agent_names: Sequence[str],
     *,
     n_cases: int | None = None,
+    strata: str = INCOME,
 ) -> list[EpisodeInputs]:
     """Sums of the scored episodes by stratum, agents of one preference averaged over seeds.
 
@@ -72,7 +75,7 @@ def keep_episodes(
             "complaints": mean(tally.complaints),
         }
         correct = mean(tally.correct)
-        found.append(EpisodeInputs(domain, setting, name, correct, out_of, widening))
+        found.append(EpisodeInputs(domain, setting, name, correct, out_of, widening, strata))
     return found
 
 
@@ -86,10 +89,14 @@ def keep_policies(
     date_to: date,
     seed: int = 0,
 ) -> list[ExplainInputs]:
-    """One policy a preference (the first seed's), with the complaints that explain it."""
+    """One policy a preference (the first seed's), with the complaints that explain it.
+
+    The records are grouped as the policy was paid. Without coverage prices, what a policy saw of
+    coverage is known only in episodes.
+    """
     harness = trained.harness
     seen = None
-    if decides_by_case(harness.domain):
+    if decides_by_case(harness.domain) and harness.equity_mode == "dual":
         period = see_period(harness.domain, records, estimated, date_from, date_to)
         seen = period.complaints
     kept = []
@@ -102,7 +109,12 @@ def keep_policies(
         else:
             rows, coverage = watch_complaints(trained, index, estimated, seed)
         kept.append(_inputs(trained, index, network, rows, coverage, setting, seed))
-    return kept
+    if records.strata == INCOME:
+        return kept
+    tracts = open_records(records, INCOME).table("tracts", columns=["geoid", "income_quintile"])
+    known = dict(zip(*(tracts[name].to_pylist() for name in tracts.column_names), strict=True))
+    quintile = lambda one: np.array([known.get(tract, 0) for tract in one.tract])  # noqa: E731
+    return [replace(one, income_quintile=quintile(one)) for one in kept]
 
 
 def _fits(network: dict[str, np.ndarray] | None, harness: Harness) -> TypeGuard[dict]:
@@ -209,7 +221,7 @@ def watch_complaints(
         stratum=np.asarray(stratum).reshape(-1),
         features=flat,
     )
-    return seen, np.asarray(coverage, np.float64).reshape(-1)
+    return seen, np.asarray(coverage, np.float64).reshape(len(names), -1)
 
 
 def _severity(harness: Harness, features: np.ndarray) -> np.ndarray:
@@ -236,7 +248,8 @@ def _watch(
         def body(carry: Any, key_step: jax.Array) -> tuple[Any, Any]:
             running, observation = carry
             state = running.state
-            seen = play.observe(params, state), play.current_stratum(params, state), observation[-1]
+            coverage = observation[len(harness.columns) :]
+            seen = play.observe(params, state), play.current_stratum(params, state), coverage
             key_act, key_move = jax.random.split(key_step)
             moved = harness.step(key_move, params, equity, running, policy(key_act, observation))
             return (moved.running, moved.observation), seen

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from parity311.domains import get_domain
-from parity311.errors import InputError, TrainingError, unknown_name
+from parity311.errors import InputError, RunError, TrainingError, unknown_name
 from parity311.estimation.world import ESTIMATOR, World, open_world
 from parity311.evaluation.frontier import settle_prices
 from parity311.evaluation.rollout import Contender
@@ -122,7 +122,8 @@ def route_last_day(run: RunWriter, learned: Sequence[tuple[Trained, World]]) -> 
                 params=world.estimated, origin=origin_of(world, run.id),
             )  # fmt: skip
             if weight > 0 and world.scenario == first:
-                with suppress(InputError):
+                # Nothing is open, or the policy sees what serving does not know.
+                with suppress(InputError, RunError):
                     routed = load_policy(folder).recommend(world.records)
                     write_recommendations(run.path / RECOMMENDATIONS, routed)
                     found = {

@@ -23,12 +23,13 @@ from parity311.domains import all_domains, get_domain
 from parity311.errors import InputError
 from parity311.estimation.correction import FALLBACK, incident_draws, include
 from parity311.estimation.world import ESTIMATORS, World, make_world, rows_used, scenario_of
-from parity311.evaluation.compare import compare_policies
+from parity311.evaluation.compare import check_comparable, compare_policies
 from parity311.evaluation.comparison_statistics import gap_ranges
 from parity311.evaluation.rollout import Contender, Episodes
 from parity311.explain.inputs import ExplainInputs
 from parity311.explain.policy import find_top_proxy
 from parity311.mdp.contract import Domain
+from parity311.mdp.equity import USUAL_TERM, EquityTerm
 from parity311.pipelines.audit_records import add_records
 from parity311.pipelines.feature_price import feature_sets, price_features
 from parity311.pipelines.keep_policies import keep_episodes, keep_policies
@@ -79,6 +80,8 @@ class RunConfig:
     """α₃ of the agents that are paid for coverage"""
     records: str = ""
     """Folder of imported records to use instead of synthetic cities"""
+    term: EquityTerm = USUAL_TERM
+    """Which equity term the agents are paid that have a weight on coverage"""
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,7 @@ def run_pipeline(
     domains = [get_playable(slug) for slug in config.domains]
     get_preset(config.preset)
     check_acts("agent of a run", config.agent)
+    check_comparable(config.term)
     with start_run(runs, "run", asdict(config)) as run:
         run.set_seeds(city=config.seed, agents=config.n_agent_seeds)
         results = []
@@ -189,8 +193,9 @@ def take_domain(
     """
     scenario = scenario_of(records)
     setting, label = scenario.words, f"{domain.slug} ({scenario.words})"
+    grouped = open_records(records, config.term.strata)
     world = make_world(
-        domain, records, estimators=ESTIMATORS, may_fail=records.is_real,
+        domain, grouped, estimators=ESTIMATORS, may_fail=records.is_real,
         tell=lambda so_far, total: progress(f"{label}: correction", so_far, total),
     )  # fmt: skip
     # What cannot be scored is told before anything is learned.
@@ -200,7 +205,7 @@ def take_domain(
     policies, episodes = _compare(trained, world, config)
     progress(f"{label}: comparison", 1, 1)
     explained = keep_policies(
-        trained, records, world.estimated, setting=setting, date_from=test_from, date_to=date_to
+        trained, grouped, world.estimated, setting=setting, date_from=test_from, date_to=date_to
     )
     variants = _price_features(trained, explained, world, config, label, progress)
     draws, audit_note = incident_draws(records, domain.slug, test_from, config.seed)
@@ -214,6 +219,7 @@ def take_domain(
         "participation": scenario.participation,
         "capacity": scenario.capacity,
         "observation_set": domain.default_observation_set,
+        **asdict(config.term),
         "is_real": records.is_real,
         **correction.describe(),
         "rows": rows_used(records, domain.slug, test_from),
@@ -223,7 +229,7 @@ def take_domain(
         "audit_note": audit_note,
         "policies": policies,
         "reporting": _denominator_rows(correction.calibrations),
-        "audit": audit_inputs(inputs),
+        "audit": audit_inputs(inputs, strata=config.term.strata),
         "assumptions": correction.calibration.assumptions,
     }
     priced = [{"domain": domain.slug, "setting": setting, **row} for row in variants]
@@ -243,7 +249,12 @@ def _compare(
     def keep(contenders: Sequence[Contender], scored: Episodes) -> None:
         n_cases = None if cases is None else len(cases(world.scored).stratum)
         names = [trained.agent.name]
-        kept.extend(keep_episodes(domain.slug, setting, contenders, scored, names, n_cases=n_cases))
+        kept.extend(
+            keep_episodes(
+                domain.slug, setting, contenders, scored, names,
+                n_cases=n_cases, strata=config.term.strata,
+            )
+        )  # fmt: skip
 
     policies = compare_policies(
         trained.harness,
@@ -308,6 +319,7 @@ def _train(world: World, config: RunConfig, label: str, progress: Progress) -> T
         [plain, with_equity(plain, config.equity_weight)],
         [config.seed + number for number in range(config.n_agent_seeds)],
         config.n_steps,
+        term=config.term,
         progress=lambda so_far, total, _: progress(f"{label}: training", so_far, total),
     )
 

@@ -67,4 +67,4 @@ def _replace(connection: Connection, name: LiteralString, join: LiteralString) -
 
 def resample(records: Records, domain: str, seed: int) -> Records:
     """The same records with tracts drawn anew; another seed draws others."""
-    return ResampledRecords(records.folder, records.manifest, domain, seed)
+    return ResampledRecords(records.folder, records.manifest, domain, seed, strata=records.strata)

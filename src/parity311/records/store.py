@@ -13,7 +13,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from importlib.util import find_spec
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 from parity311.errors import RecordsError, unknown_name
 from parity311.records.schema import FORMAT_VERSION, TABLES
 from parity311.records.sql import Connection, Value, add_view, connect, literal, lock
+from parity311.records.strata import INCOME, RACE_GROUPS, check_strata, race_strata
 from parity311.storage.folders import (
     Kind,
     describe_folder,
@@ -228,8 +229,11 @@ def _cure(folder: Path, manifest: dict[str, Any]) -> str:
     return f"Build this synthetic city again with `parity311 city build {given} --overwrite`."
 
 
-def open_records(folder: str | Path) -> Records:
+def open_records(folder: str | Path | Records, strata: str = "") -> Records:
     """Open a records folder, synthetic or imported, after checking that it is whole.
+
+    What is open already is taken as it is. ``strata`` is what tracts are grouped by (income5,
+    race5); income, or as they are grouped already, if empty.
 
     Examples
     --------
@@ -243,8 +247,10 @@ def open_records(folder: str | Path) -> Records:
             f"{folder} cannot be read: {', '.join(absent)} is not installed here. Install with "
             f"`pip install {' '.join(absent)}`, or train from params that another machine wrote."
         )
+    if isinstance(folder, Records):
+        return replace(folder, strata=check_strata(strata)) if strata else folder
     folder = Path(folder)
-    return Records(folder, read_manifest(folder))
+    return Records(folder, read_manifest(folder), strata=check_strata(strata or INCOME))
 
 
 @dataclass(frozen=True)
@@ -262,6 +268,9 @@ class Records:
 
     folder: Path
     manifest: dict[str, Any]
+    strata: str = field(default=INCOME, kw_only=True)
+    """What tracts are grouped by: whatever it is, its quintile is what is read as the column
+    `income_quintile` of tracts, which is the one column that everything is grouped by"""
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -322,7 +331,24 @@ class Records:
             ) from error
         if columns is None:
             validate_table(TABLES[name], data, where)
-        return data
+        is_grouped = name == "tracts" and "income_quintile" in data.column_names
+        return self._grouped(path, data) if is_grouped else data
+
+    def _grouped(self, path: Path, tracts: pa.Table) -> pa.Table:
+        """The tracts with the quintile of what they are grouped by."""
+        if self.strata == INCOME:
+            return tracts
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        names = [*(f"share_{group}" for group in RACE_GROUPS), "households"]
+        about = pq.read_table(path, columns=names)
+        floats = {name: about[name].cast(pa.float64()).to_numpy() for name in names}
+        found = race_strata(**floats)
+        place = tracts.column_names.index("income_quintile")
+        return tracts.set_column(
+            place, tracts.schema.field(place), pa.array(found.black_hispanic_quintile)
+        )
 
     @cached_property
     def connection(self) -> Connection:
@@ -342,7 +368,10 @@ class Records:
         for path in paths:
             self.check_unchanged(path)
         for name, found in views.items():
-            add_view(connection, name, found)
+            if name == "tracts" and self.strata != INCOME:
+                connection.register(name, self.table(name))
+            else:
+                add_view(connection, name, found)
         lock(connection, paths)
         return connection
 

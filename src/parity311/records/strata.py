@@ -11,8 +11,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from parity311.errors import InputError
+from parity311.errors import InputError, unknown_name
 
+INCOME, RACE = "income5", "race5"
+GROUPED_BY = {
+    INCOME: "quintiles of tract median household income, household-weighted",
+    RACE: "quintiles of the tract's Black and Hispanic share, household-weighted",
+}
+"""What tracts may be grouped by where a policy learns, in words."""
+LABELS = {
+    INCOME: ("Q1 (lowest income)", "Q2", "Q3", "Q4", "Q5 (highest income)", "unknown"),
+    RACE: ("R1 (lowest share)", "R2", "R3", "R4", "R5 (highest share)", "unknown"),
+}
+"""Names of their strata, in order."""
+BRIEFLY = {INCOME: "income quintile", RACE: "quintile of the Black and Hispanic share"}
+"""One stratum of each, in a few words."""
 RACE_GROUPS = ("white", "black", "hispanic", "asian")
 MAJORITY_SHARE = 0.5
 """Share of residents from which a group is a tract's majority (by definition: half)."""
@@ -26,6 +39,13 @@ class RaceStrata:
     """1 lowest share of Black and Hispanic residents … 5; 0 where unknown."""
     majority_group: NDArray[np.str_]
     """One of `RACE_GROUPS`, ``mixed``, or ``unknown``."""
+
+
+def check_strata(name: str) -> str:
+    """A name of `GROUPED_BY`, or an error that says which there are."""
+    if name not in GROUPED_BY:
+        raise unknown_name("strata", name, GROUPED_BY)
+    return name
 
 
 def income_quintiles(median_income: ArrayLike, households: ArrayLike) -> NDArray[np.int8]:

@@ -45,14 +45,13 @@ class Truth:
         return json.loads(path.read_text())
 
 
-def open_truth(city: str | Path) -> Truth:
-    """Open the truth of the synthetic city in this folder."""
-    city = Path(city)
+def open_truth(city: str | Path | Records) -> Truth:
+    """Open the truth of the synthetic city in this folder, or that of its open records."""
     records = open_records(city)
-    folder = city / "truth"
+    folder = records.folder / "truth"
     if not folder.is_dir():
         raise RecordsError(
-            f"{city} holds records without a known truth; only a synthetic city has one. Build one "
-            "with `parity311 city build`."
+            f"{records.folder} holds records without a known truth; only a synthetic city has one. "
+            "Build one with `parity311 city build`."
         )
     return Truth(folder, records)

@@ -279,7 +279,8 @@ def rules_section(
 ) -> Section:
     """How often the published rule and this audit err, and what the former says here."""
     run.add_table("rules", list(rules))
-    run.add_table("as-published", list(published))
+    named = [row | {"strata_words": GROUPS[row["strata"]]} for row in published]
+    run.add_table("as-published", named)
     parity = [row for row in rules if row["true_gap"] == 0]
     series = [
         Series(
@@ -350,6 +351,7 @@ def rules_section(
                 (
                     Column("domain", "domain", number_format="text"),
                     Column("setting", "city", number_format="text"),
+                    Column("strata_words", "grouped by", number_format="text"),
                     Column(
                         "largest_gap",
                         "largest gap, last four weeks",

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from parity311.audit.cells import AuditInputs, cells_from_table, table_from_cells
-from parity311.audit.episodes import EPISODE_DENOMINATORS, LABELS, EpisodeInputs
+from parity311.audit.episodes import EPISODE_DENOMINATORS, EpisodeInputs
 from parity311.audit.strata import POSITION, PUBLISHED_COVARIATES, AuditPlaces, places_from_tables
 from parity311.audit.windows import Windows, table_from_windows, windows_from_table
 from parity311.errors import InputError, RunError
-from parity311.records.strata import RACE_GROUPS
+from parity311.records.strata import INCOME, LABELS, RACE_GROUPS
 from parity311.report.folder import LATEST, TABLES_FOLDER, Run, list_runs, open_run
 from parity311.report.store import RunWriter
 
@@ -113,13 +113,14 @@ def _episode_rows(one: EpisodeInputs) -> list[dict[str, Any]]:
     key = {name: getattr(one, name) for name in KEY}
     rows = []
     for episode in range(len(one.correct)):
-        for k, label in enumerate(LABELS):
+        for k, label in enumerate(LABELS[one.strata]):
             counts = {f"n_{name}": float(v[episode, k]) for name, v in one.out_of.items()}
             row = {
                 "episode": episode,
                 "stratum": label,
                 "n_correct": float(one.correct[episode, k]),
                 "widening": one.widening,
+                "strata": one.strata,
             }
             rows.append({**key, **row, **counts})
     return rows
@@ -165,12 +166,15 @@ def load_episodes(run: Run) -> tuple[EpisodeInputs, ...]:
     for key in keys:
         rows = _select(table, dict(zip(KEY, key, strict=True)))
         sums = {
-            name: rows[f"n_{name}"].to_numpy(zero_copy_only=False).reshape(-1, len(LABELS))
+            name: rows[f"n_{name}"].to_numpy(zero_copy_only=False).reshape(-1, len(LABELS[INCOME]))
             for name in ("correct", *names)
         }
         domain, setting, policy = key
         widening = rows["widening"][0].as_py() if "widening" in rows.column_names else 1.0
-        found.append(EpisodeInputs(domain, setting, policy, sums.pop("correct"), sums, widening))
+        strata = rows["strata"][0].as_py() if "strata" in rows.column_names else INCOME
+        found.append(
+            EpisodeInputs(domain, setting, policy, sums.pop("correct"), sums, widening, strata)
+        )
     return tuple(found)
 
 

@@ -14,7 +14,9 @@ from typing import Any
 from parity311.estimation.correction import FALLBACK
 from parity311.evaluation.metrics import ROUNDING
 from parity311.evaluation.titles import TODAY, is_paid, policy_title
+from parity311.mdp.contract import N_KNOWN_STRATA
 from parity311.number_text import format_interval, format_value
+from parity311.records.strata import BRIEFLY, INCOME, LABELS
 
 Block = Mapping[str, Any]
 
@@ -114,6 +116,17 @@ def name_block(block: Block) -> str:
     return domain if block["is_real"] else f"{domain} ({block['participation']})"
 
 
+def labels_of(block: Block) -> tuple[str, ...]:
+    """Names of the five known strata of a block, with a comma for the brackets."""
+    named = LABELS[block.get("strata", INCOME)][:N_KNOWN_STRATA]
+    return tuple(label.replace(" (", ", ").rstrip(")") for label in named)
+
+
+def group_of(block: Block) -> str:
+    """What one stratum of a block is, in a few words."""
+    return BRIEFLY[block.get("strata", INCOME)]
+
+
 def say_headline(blocks: Sequence[Block]) -> str:
     """The first sentence: in how many blocks the gap narrows, widens, or neither."""
     judged = [judge(block).verdict for block in blocks]
@@ -123,7 +136,7 @@ def say_headline(blocks: Sequence[Block]) -> str:
         ("does not change {} beyond noise", sum(v in ("more", "fewer", "same") for v in judged)),
         ("cannot be said to narrow or widen {}", judged.count("unknown")),
     )
-    gap = "the gap between income quintiles"
+    gap = f"the gap between {group_of(blocks[0]).replace('quintile', 'quintiles')}"
     (words, count), *rest = [(words, count) for words, count in counts if count]
     of_all = f" in {count} of {len(blocks)} settings" if len(blocks) > 1 else ""
     parts = [
@@ -385,7 +398,8 @@ def say_coverage(blocks: Sequence[Block]) -> str:
             what += f" (in {names}: of those behind complaints only)"
     return (
         f"**Coverage** is the share of {what}. The **gap** is the difference between the best and "
-        "the worst served income quintile; **recall** is the share found of what was reported."
+        f"the worst served {group_of(blocks[0]) if blocks else BRIEFLY[INCOME]}; **recall** is the "
+        "share found of what was reported."
     )
 
 
@@ -428,7 +442,8 @@ def say_estimates(block: Block) -> str:
         f"{format_value(share, 'percent', 0)}"
         for name, share in shares.items()
     )
-    return f"Share of the estimated incidents in the two quintiles of lowest income: {said}."
+    lowest = "lowest income" if block.get("strata", INCOME) == INCOME else "the lowest share"
+    return f"Share of the estimated incidents in the two quintiles of {lowest}: {said}."
 
 
 def poor_shares(block: Block) -> dict[str, float]:

@@ -308,7 +308,7 @@ def _audit_table(run: RunWriter, block: Block) -> TableView:
         name,
         columns=(
             Column("denominator", "of", number_format="text"),
-            Column("stratum", "income quintile", number_format="text"),
+            Column("stratum", findings.group_of(block), number_format="text"),
             Column("served", "served", number_format="integer"),
             Column(
                 "rate", "rate", lower="lower", upper="upper", number_format="percent", decimals=3

@@ -24,7 +24,6 @@ from parity311.report.pictures import (
 from parity311.report.sections import Column, Picture, TableView
 from parity311.report.store import RunWriter
 
-QUINTILES = ("Q1, lowest income", "Q2", "Q3", "Q4", "Q5, highest income")
 Curve = Sequence[Mapping[str, Any]]
 
 
@@ -47,6 +46,7 @@ def learned_rows(block: Block) -> list[str]:
 def coverage_picture(run: RunWriter, block: Block) -> Picture:
     """Coverage of each quintile, today's rule beside what was learned."""
     name = f"coverage-{block_name(block)}"
+    labels = findings.labels_of(block)
     shown = [TODAY, *learned_rows(block)]
     series = [
         Series(
@@ -56,7 +56,7 @@ def coverage_picture(run: RunWriter, block: Block) -> Picture:
                     label, _or_nan(cell["value"]), _or_nan(cell["lower"]), _or_nan(cell["upper"])
                 )
                 for label, cell in zip(
-                    QUINTILES, findings.find_row(block, policy)["coverage"], strict=False
+                    labels, findings.find_row(block, policy)["coverage"], strict=False
                 )
             ],
         )
@@ -66,7 +66,7 @@ def coverage_picture(run: RunWriter, block: Block) -> Picture:
         name,
         interval_plot,
         series,
-        title="Coverage by income quintile",
+        title=f"Coverage by {findings.group_of(block)}",
         axis=Axis("actionable incidents found in time", "percent", includes=(0.0,)),
     )
     caption = "The flatter a row of marks, the more equally quintiles are served."
@@ -77,16 +77,17 @@ def coverage_picture(run: RunWriter, block: Block) -> Picture:
         )
     return Picture(
         name,
-        title="Coverage by income quintile",
+        title=f"Coverage by {findings.group_of(block)}",
         caption=caption,
-        alt="Coverage of each income quintile under today's rule and under learned policies.",
+        alt=f"Coverage of each {findings.group_of(block)} under today's rule and under learned "
+        "policies.",
         table=TableView(
             f"policies-{block_name(block)}",
             columns=(
                 Column("policy", "policy", number_format="text"),
                 *(
                     Column(f"coverage_{stratum}", title, number_format="percent", decimals=1)
-                    for stratum, title in zip(STRATUM_NAMES, QUINTILES, strict=False)
+                    for stratum, title in zip(STRATUM_NAMES, labels, strict=False)
                 ),
             ),
         ),
@@ -145,7 +146,7 @@ def correction_picture(run: RunWriter, block: Block) -> Picture:
         own = [row for row in block["reporting"] if row["estimator"] == estimator]
         own = own[:N_KNOWN_STRATA]
         total = sum(row["incidents_per_28_days"] for row in own)
-        for label, row in zip(QUINTILES, own, strict=False):
+        for label, row in zip(findings.labels_of(block), own, strict=False):
             share = row["incidents_per_28_days"] / total if total else math.nan
             rows.append({"estimator": estimator, "quintile": label, "share": share})
     run.add_table(name, rows)

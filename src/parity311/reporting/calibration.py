@@ -45,7 +45,7 @@ class CacheInputs:
     """Everything that a calibration depends on, beside the software."""
 
     records: str
-    """Fingerprint of the records."""
+    """Fingerprint of the records, and what their tracts are grouped by."""
     domain: str
     date_from: str
     date_to: str
@@ -200,7 +200,7 @@ def calibrate(
     date_to = date_to or records.window[1]
     lifetime = lifetime or estimated()
     key = CacheInputs(
-        records=records.fingerprint,
+        records=f"{records.fingerprint}, {records.strata}",
         domain=domain,
         date_from=str(date_from),
         date_to=str(date_to),

@@ -22,6 +22,7 @@ from parity311.mdp.contract import (
     Sight,
 )
 from parity311.mdp.equity import FEATURE_SCALE
+from parity311.records.strata import INCOME
 
 if TYPE_CHECKING:
     from parity311.records.journal import Cases, Journal
@@ -98,6 +99,11 @@ class ServedPolicy:
             raise RunError(
                 f"This policy sees the equity term of mode {self.manifest['equity_mode']!r}; "
                 f"serving knows the coverage prices of {SERVED_MODE!r}. Train it in that mode."
+            )
+        if self.manifest.get("strata", INCOME) != INCOME:
+            raise RunError(
+                f"This policy was paid by strata {self.manifest['strata']!r}; the cases it would "
+                f"be served for are grouped by {INCOME!r}. Train it with those."
             )
         later = [name for name in sight.known_later if name in self.observation_names]
         if later:

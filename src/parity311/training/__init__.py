@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from parity311.mdp.equity import USUAL_TERM, EquityTerm
 
 if TYPE_CHECKING:
     from parity311.agents.base import Agent
@@ -31,6 +34,7 @@ def train(
     *,
     observation_set: str = "",
     action_set: str = "published",
+    term: EquityTerm = USUAL_TERM,
     n_environments: int = N_ENVIRONMENTS,
     settings: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
@@ -54,6 +58,8 @@ def train(
         One agent learns for each preference (4,) with each seed, all in one program.
     steps
         Updates of every agent.
+    term
+        Which equity term is paid. Its strata must be those that params were estimated with.
     n_environments
         Episodes an agent plays side by side.
     n_snapshots
@@ -72,21 +78,28 @@ def train(
     from parity311.training.frontier import cover, train_menu
     from parity311.training.loop import plan, train_agents
 
-    harness = Harness(domain, observation_set=observation_set, action_set=action_set)
+    harness = Harness(
+        domain, observation_set=observation_set, action_set=action_set, **asdict(term)
+    )
     if get_entry(agent).is_planner:
         return plan(harness, params, preferences, seeds, keep_values=keep_values)
     learn = train_agents
     if get_entry(agent).covers_preferences:
         # One agent covers all preferences; what is asked for is read off it.
         learn, settings = train_menu, {"corners": cover(domain, preferences), **(settings or {})}
+    made = agent_for(harness, agent, steps, settings)
+    discount = getattr(made.config, "discount", None)
+    # What a window's disparity is worth depends on how far the agent looks ahead.
+    scaled = term.equity_mode in ("potential", "windowed") and discount is not None
     return learn(
         harness,
         params,
-        agent_for(harness, agent, steps, settings),
+        made,
         preferences,
         seeds,
         steps,
         n_environments=n_environments,
+        equity_options={"discount": discount} if scaled else None,
         progress=progress,
         checkpoints=checkpoints,
         stop_after_s=stop_after_s,

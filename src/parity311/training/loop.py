@@ -27,6 +27,7 @@ from parity311.errors import TrainingError
 from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, N_REWARDS, N_STRATA, Policy
 from parity311.mdp.equity import EquityParams
 from parity311.mdp.harness import Harness, Running
+from parity311.records.strata import INCOME
 from parity311.training.blocks import Progress, run_blocks
 from parity311.training.checkpoint import Checkpoints, digest_arrays
 
@@ -256,7 +257,13 @@ def identify(
 ) -> dict[str, Any]:
     """What makes a training this one and no other."""
     domain = harness.domain
-    shown = {name: value for name, value in vars(harness).items() if name != "domain"}
+    # What harnesses did not have is named where it is used, so that earlier trainings go on.
+    later = {"denominator": "actionable", "strata": INCOME}
+    shown = {
+        name: value
+        for name, value in vars(harness).items()
+        if name != "domain" and later.get(name) != value
+    }
     return {
         "domain": domain.slug,
         "domain_version": domain.version,

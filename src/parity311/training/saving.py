@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import partial
@@ -17,8 +17,10 @@ from parity311.agents.package import MANIFEST, WEIGHTS, Arrays, Package, flatten
 from parity311.engines.heuristics import rule_arrays
 from parity311.errors import unknown_name
 from parity311.mdp.contract import N_STRATA, REWARD_NAMES, TODAYS_RULE
+from parity311.mdp.equity import USUAL_TERM, EquityTerm
 from parity311.mdp.harness import Harness
 from parity311.records.schema import FORMAT_VERSION as SCHEMA_VERSION
+from parity311.records.strata import GROUPED_BY, INCOME
 from parity311.version import __version__
 
 if TYPE_CHECKING:
@@ -157,20 +159,31 @@ def describe(
         "action_set": harness.action_set,
         "action_names": [action.name for action in domain.actions_of(harness.action_set)],
         "escalating": [action.escalates for action in domain.actions_of(harness.action_set)],
-        "equity_mode": harness.equity_mode,
+        **asdict(harness.term),
         "preference": [float(x) for x in preference],
-        "reward": state_reward(preference),
+        "reward": state_reward(preference, harness.strata),
         "saved_on": date.today().isoformat(),
         "origin": asdict(origin or Origin()),
     }
 
 
-def state_reward(preference: np.ndarray) -> str:
-    """The reward a policy was made for, as a public statement."""
+def term_of(manifest: Mapping[str, Any]) -> EquityTerm:
+    """The equity term of a policy; what earlier versions did not name was as by default."""
+    return EquityTerm(
+        **{name: manifest.get(name, usual) for name, usual in asdict(USUAL_TERM).items()}
+    )
+
+
+def state_reward(preference: np.ndarray, strata: str = INCOME) -> str:
+    """The reward a policy was made for, as a public statement.
+
+    Areas are told apart by income; that they were told apart by race must be said.
+    """
+    apart = "" if strata == INCOME else f" (areas are {GROUPED_BY[strata]})"
     words = {
         "speed": "severity-weighted days that people wait less",
         "cost": "inspector hours spent",
-        "equity": "correct escalations in areas that are behind in coverage",
+        "equity": f"correct escalations in areas that are behind in coverage{apart}",
         "retention": "days that dwellings are kept habitable",
     }
     shares = dict(zip(REWARD_NAMES, np.asarray(preference, np.float64), strict=True))

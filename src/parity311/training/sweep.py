@@ -26,13 +26,15 @@ import numpy as np
 from parity311.agents.package import read_package
 from parity311.errors import InputError, TrainingError
 from parity311.estimation.params_file import read_params
+from parity311.mdp.equity import USUAL_TERM, EquityTerm
 from parity311.mdp.harness import Harness
 from parity311.storage.folders import holds_own
 from parity311.storage.locks import one_writer
 from parity311.training import agent_for
 from parity311.training.checkpoint import digest_arrays
 from parity311.training.loop import Trained
-from parity311.training.train_run import SUMMARY
+from parity311.training.saving import term_of
+from parity311.training.train_run import SUMMARY, check_groups
 
 
 def read_sweep(folder: Path, harness: Harness, params: Any) -> tuple[np.ndarray, Trained]:
@@ -72,7 +74,9 @@ def read_sweep(folder: Path, harness: Harness, params: Any) -> tuple[np.ndarray,
             f"{folder} has {len(rows)} agents for {len(menu)} preferences and {len(seeds)} seeds; "
             "finish it with `parity311 sweep --resume`."
         )
-    policies = [_nest(read_package(path).weights) for _, _, path in rows]
+    packages = [read_package(path) for _, _, path in rows]
+    check_term(packages[0].manifest, harness, folder)
+    policies = [_nest(package.weights) for package in packages]
     summary = summaries[0][1]
     trained = Trained(
         agent=agent_for(harness, summary["agent"], summary["steps"]),
@@ -84,6 +88,18 @@ def read_sweep(folder: Path, harness: Harness, params: Any) -> tuple[np.ndarray,
         curve=[{"steps": summary["steps"]}],
     )
     return np.asarray(menu, np.float32), trained
+
+
+def check_term(manifest: dict[str, Any], harness: Harness, where: Path) -> None:
+    """Refuse a policy that was paid another equity term than the harness pays."""
+    paid, asked = asdict(term_of(manifest)), asdict(harness.term)
+    if paid != asked:
+        differs = ", ".join(
+            f"{name} {paid[name]} instead of {asked[name]}"
+            for name in paid
+            if paid[name] != asked[name]
+        )
+        raise InputError(f"{where} learned another equity term: {differs}; sweep again with it.")
 
 
 def _read_summary(path: Path) -> dict[str, Any]:
@@ -208,6 +224,7 @@ def run_sweep(
     settings: dict[str, Any] | None = None,
     observation_set: str = "",
     action_set: str = "published",
+    term: EquityTerm = USUAL_TERM,
     n_environments: int = 8,
     chunk: int = 0,
     resume: bool = False,
@@ -222,16 +239,20 @@ def run_sweep(
     from parity311.domains import get_domain
     from parity311.estimation.world import open_world
     from parity311.mdp.harness import Harness
+    from parity311.records.store import open_records
     from parity311.training import agent_for
     from parity311.training.saving import Origin, origin_of
 
     domain = get_domain(slug)
-    harness = Harness(domain, observation_set=observation_set, action_set=action_set)
+    harness = Harness(
+        domain, observation_set=observation_set, action_set=action_set, **asdict(term)
+    )
+    check_groups(records, term)
     origin = Origin(run=out.name)
     if records is None:
         params = domain.play.example()
     else:
-        world = open_world(domain, records, until, estimator)
+        world = open_world(domain, open_records(records, term.strata), until, estimator)
         params, origin = world.estimated, origin_of(world, out.name)
     made = agent_for(harness, agent, steps, settings)
     n_agents = len(preferences) * len(seeds)
@@ -243,7 +264,7 @@ def run_sweep(
         {
             "slug": slug, "agent": agent, "steps": steps, "settings": settings or {},
             "seeds": list(seeds), "n_environments": n_environments, "resume": resume,
-            "observation_set": observation_set, "action_set": action_set,
+            "observation_set": observation_set, "action_set": action_set, "term": asdict(term),
             "preferences": preferences[at : at + per_chunk].tolist(),
             "params": str(out / PARAMS), "origin": asdict(origin),
             "out": str(out / f"chunk-{at:04d}"),
@@ -343,6 +364,7 @@ def train_chunk(job: dict[str, Any]) -> dict[str, Any]:
         domain, params, job["agent"], job["preferences"], job["seeds"], job["steps"],
         settings=job["settings"], n_environments=job["n_environments"],
         observation_set=job["observation_set"], action_set=job["action_set"],
+        term=EquityTerm(**job["term"]),
         checkpoints=Checkpoints(out / "checkpoint", resume=job["resume"]),
     )  # fmt: skip
     return write_trained(

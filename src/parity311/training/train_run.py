@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parity311.errors import InputError, TrainingError
+from parity311.mdp.equity import USUAL_TERM, EquityTerm
+from parity311.records.strata import INCOME
 from parity311.storage.aside import write_text_aside
 from parity311.storage.disk import telling_disk_errors
 from parity311.storage.folders import holds_own
@@ -59,12 +62,14 @@ def run_training(
     settings: Mapping[str, Any] | None = None,
     observation_set: str = "",
     action_set: str = "published",
+    term: EquityTerm = USUAL_TERM,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Train, keep checkpoints, write every agent's policy; what was reached, as plain figures."""
     from parity311.agents import get_entry
     from parity311.estimation.world import open_world
     from parity311.mdp.harness import Harness
+    from parity311.records.store import open_records
     from parity311.training import agent_for, train
     from parity311.training.checkpoint import Checkpoints
     from parity311.training.loop import check_preferences
@@ -73,7 +78,10 @@ def run_training(
 
     chosen = list(preference if preference is not None else domain.preference)
     check_preferences([chosen])
-    harness = Harness(domain, observation_set=observation_set, action_set=action_set)
+    check_groups(records, term)
+    harness = Harness(
+        domain, observation_set=observation_set, action_set=action_set, **asdict(term)
+    )
     # An unknown agent or setting is refused before anything is estimated.
     made = agent_for(harness, agent, steps, settings)
     holds_own(out, FILES, "a training", TrainingError)
@@ -94,16 +102,26 @@ def run_training(
             if records is None:
                 params = domain.play.example()
             else:
-                world = open_world(domain, records, until, estimator)
+                world = open_world(domain, open_records(records, term.strata), until, estimator)
                 params, origin = world.estimated, origin_of(world, out.name)
             trained = train(
                 domain, params, agent, [chosen], seeds, steps,
-                observation_set=observation_set, action_set=action_set, settings=settings,
+                observation_set=observation_set, action_set=action_set, term=term,
+                settings=settings,
                 progress=progress, checkpoints=kept, stop_after_s=stop_after_s,
                 keep_values=get_entry(agent).is_planner,
             )  # fmt: skip
         return write_trained(
             out, trained, seconds=time.monotonic() - began, params=params, origin=origin
+        )
+
+
+def check_groups(records: Path | None, term: EquityTerm) -> None:
+    """Refuse strata that a domain's example, which stands in for records, does not have."""
+    if records is None and term.strata != INCOME:
+        raise InputError(
+            f"Strata {term.strata!r} were asked for, and the domain's example has {INCOME!r} "
+            "alone; train from records (--records FOLDER)."
         )
 
 

@@ -64,6 +64,7 @@ def make_domain(**functions: Any) -> Domain:
         "observe": observe,
         "current_stratum": lambda params, state: jnp.int32(0),
         "need_per_step": lambda params: jnp.ones(N_STRATA),
+        "incidents_per_step": lambda params: jnp.full(N_STRATA, 2.0),
         "steps_per_day": lambda params: jnp.float32(1.0),
         "n_waiting": lambda state: jnp.float32(0.0),
         "capacity_per_step": lambda params: jnp.float32(1.0),
@@ -207,6 +208,14 @@ BROKEN: dict[str, tuple[Callable[[], Domain], str]] = {
     "actions leave the future alone": (
         lambda: make_domain(transition=_leave_the_future_alone),
         "leave the future alone",
+    ),
+    "need without strata": (
+        lambda: make_domain(need_per_step=lambda params: jnp.ones(())),
+        "need per step must be",
+    ),
+    "fewer incidents than actionable ones": (
+        lambda: make_domain(incidents_per_step=lambda params: jnp.full(N_STRATA, 0.5)),
+        "more incidents are actionable",
     ),
     "a complaint vanishes": (lambda: make_domain(transition=_lose_a_complaint), "vanish"),
     "more visits than inspectors": (lambda: make_domain(transition=_visit_too_often), "allows 1"),

@@ -100,7 +100,7 @@ def test_posted_prices_stay_until_they_are_due() -> None:
     params = equity_params(jnp.ones(6), step_size=0.1, posting_steps=3)
     state, seen = initial_equity(params), []
     for _ in range(6):
-        heard = hear_complaints(state, jnp.ones(6))
+        heard = hear_complaints(params, state, jnp.ones(6))
         state = DUAL.update(params, heard, jnp.float32([0, 0, 0, 0, 1, 0]))
         seen.append(float(state.posted[0]))
         assert float(state.prices[0]) == pytest.approx(0.02 * int(state.n_steps), rel=1e-5)
@@ -114,7 +114,7 @@ def test_need_follows_complaints_as_far_as_it_is_told_to() -> None:
     moving = equity_params(NEED, usual_reports=usual, news_weight=0.01)
     state = initial_equity(still)
     for _ in range(100):
-        state = hear_complaints(state, usual.at[0].set(4.0))
+        state = hear_complaints(moving, state, usual.at[0].set(4.0))
     assert (need_now(still, state) == still.denominators).all()
     # A hundred steps as usual before, a hundred with twice the complaints: half as many again.
     np.testing.assert_allclose(need_now(moving, state), NEED.at[0].multiply(1.5), rtol=1e-5)

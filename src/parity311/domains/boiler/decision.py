@@ -137,11 +137,24 @@ def current_stratum(params: Params, state: State) -> jax.Array:
 
 def need_per_step(params: Params) -> jax.Array:
     """Defective boiler-years per filing, filed or not, by stratum (6,)."""
-    xp = namespace_of(params.stratum, params.chance, params.n_rows)
+    return _per_filing(params, params.chance)
+
+
+def incidents_per_step(params: Params) -> jax.Array:
+    """Boiler-years per filing, filed or not, defective or not, by stratum (6,).
+
+    The paper divides by its records; with what was never filed added, these are boilers.
+    """
+    return _per_filing(params, namespace_of(params.chance).ones_like(params.chance))
+
+
+def _per_filing(params: Params, weight: jax.Array) -> jax.Array:
+    """Weights (rows,) per filing, by stratum (6,), with what was never filed added."""
+    xp = namespace_of(params.stratum, weight, params.n_rows)
     in_use = (xp.arange(params.stratum.shape[0]) < params.n_rows).astype(np.float32)
     groups = (params.stratum[:, None] == xp.arange(N_STRATA)).astype(np.float32)
-    defects = (params.chance * in_use) @ groups
-    return defects / params.n_rows / xp.maximum(params.filed_share, 1e-6)
+    total = (weight * in_use) @ groups
+    return total / params.n_rows / xp.maximum(params.filed_share, 1e-6)
 
 
 def n_waiting(state: State) -> jax.Array:

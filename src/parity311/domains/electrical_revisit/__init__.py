@@ -50,7 +50,7 @@ from parity311.engines.stream.process import (
 from parity311.engines.stream.rules import Reading, StreamLayout
 from parity311.estimation.stream import draw_ends, example_params
 from parity311.estimation.stream_book import StreamOffice
-from parity311.estimation.stream_dynamics import COVERAGE_PRICED
+from parity311.estimation.stream_dynamics import COVERAGE_PRICED, incidents_per_step
 from parity311.estimation.stream_view import room_for, still_there
 from parity311.mdp.contract import (
     Action,
@@ -273,6 +273,7 @@ DOMAIN = Domain(
         observe=observe,
         current_stratum=lambda params, state: state.stratum,
         need_per_step=lambda params: need_per_step(params.stream),
+        incidents_per_step=lambda params: incidents_per_step(params.stream),
         steps_per_day=lambda params: steps_per_day(params.stream),
         example=example,
         estimate=partial(estimate_revisits, OFFICE),

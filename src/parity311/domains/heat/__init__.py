@@ -112,6 +112,7 @@ DOMAIN = Domain(
         observe=observe,
         current_stratum=lambda params, state: stratum_in_hand(state.office),
         need_per_step=lambda params: need_per_slot(RULES, params),
+        incidents_per_step=lambda params: params.incidents_per_day.mean(axis=1) / SLOTS_PER_DAY,
         steps_per_day=lambda params: np.float32(SLOTS_PER_DAY),
         n_waiting=lambda state: state.office.n_open.sum(),
         capacity_per_step=most_visits,

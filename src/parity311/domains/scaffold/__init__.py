@@ -20,7 +20,7 @@ from parity311.domains.scaffold.params import estimate, example, truth
 from parity311.domains.scaffold.process import PROCESS
 from parity311.domains.scaffold.rules import candidates, make_expert, make_rule
 from parity311.domains.scaffold.sight import see
-from parity311.domains.scaffold.sites import HOURS, need_per_site
+from parity311.domains.scaffold.sites import HOURS, incidents_per_site, need_per_site
 from parity311.domains.scaffold.state import (
     BATCH,
     DELAY,
@@ -112,6 +112,7 @@ DOMAIN = Domain(
         observe=observe,
         current_stratum=lambda params, state: state.stratum,
         need_per_step=lambda params: need_per_site(params, MAX_STEPS),
+        incidents_per_step=lambda params: incidents_per_site(params, MAX_STEPS),
         steps_per_day=lambda params: np.float32(HOURS),
         example=example,
         estimate=estimate,

@@ -140,13 +140,21 @@ def site_params_from(
     )
 
 
+def _shares(params: SiteParams) -> jax.Array:
+    """(6, 4) shares of stratum and code among first complaints."""
+    steps = namespace_of(params.cases).diff(params.cases, prepend=np.float32(0.0))
+    return steps.reshape(N_STRATA, engine.N_CODES)
+
+
+def incidents_per_site(params: SiteParams, max_steps: int) -> jax.Array:
+    """Incidents per site and hour, hazard or not, reported or not, by stratum (6,)."""
+    a_site = _shares(params).sum(axis=1)
+    return a_site * (1.0 / max_steps + params.incident_rate) * (1.0 + params.hidden_incidents)
+
+
 def need_per_site(params: SiteParams, max_steps: int) -> jax.Array:
     """Hazards per site and hour, reported or not, by stratum (6,)."""
-    shares = (
-        namespace_of(params.cases)
-        .diff(params.cases, prepend=np.float32(0.0))
-        .reshape(N_STRATA, engine.N_CODES)
-    )
+    shares = _shares(params)
     first = (shares * params.chance).sum(axis=1) / max_steps
     later = shares.sum(axis=1) * params.incident_rate * params.chance.mean(axis=1)
     return (first + later) * (1.0 + params.unreported)

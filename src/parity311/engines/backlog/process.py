@@ -392,6 +392,11 @@ def need_by_stratum(params: BacklogParams) -> jax.Array:
     return reported + unreported
 
 
+def incidents_by_stratum(params: BacklogParams) -> jax.Array:
+    """All incidents that begin per day, reported or not, by stratum (6,)."""
+    return params.cases_per_day.sum(axis=1) @ params.mix + params.unreported_incidents
+
+
 def life_ahead(params: BacklogParams, n_steps: jax.Array, shape: BacklogShape) -> jax.Array:
     """Days to the end of the episode that an incident in nobody's line is expected to last, ()."""
     xp = namespace_of(params.lifetime_days, n_steps)
