@@ -23,7 +23,7 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 """Folders outside the package whose imports count as use by tests or docs."""
 
 LIMITS = {
-    "lines": 76_500,
+    "lines": 77_500,
     "single importers": 78,
     "class names used twice": 0,
     "public names nobody imports": 2,
@@ -32,7 +32,8 @@ LIMITS = {
 """What we hold ourselves to; lowered whenever the house gets smaller, never raised in passing.
 Raised once, by six thousand lines and eight modules, for a floor that was not there: `serving`, and
 a city that is played again (`city.replay`); and once by fifteen hundred lines and a module for
-cities in which estimators' assumptions are false (`city.departures`, `studies.worlds`)."""
+cities in which estimators' assumptions are false (`city.departures`, `studies.worlds`); and by a
+thousand for what visits let pass (`estimation.incident_ends`) and values with prices outside."""
 
 
 @dataclass

@@ -249,7 +249,8 @@ def visited_cells(
         alike = np.unique(np.round(score, 5), return_inverse=True)[1]
         return np.asarray(taken), alike.reshape(taken.shape)
     place, cell = np.indices(taken.shape)
-    stratum = place % N_STRATA if name in PRICED else np.zeros_like(place)
+    is_priced = slug == "housing" or name in PRICED
+    stratum = place % N_STRATA if is_priced else np.zeros_like(place)
     return np.asarray(taken), stratum * 1000 + cell
 
 

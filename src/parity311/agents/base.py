@@ -30,6 +30,8 @@ class Rollout(NamedTuple):
     """(..., n_features) before any reset"""
     rewards: jax.Array | None = None
     """(..., 4) the same reward before any weighting: what re-weighting in replay needs"""
+    paid: jax.Array | None = None
+    """part of the scalar reward that was paid for coverage"""
 
 
 class Agent(NamedTuple):

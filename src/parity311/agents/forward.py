@@ -40,6 +40,10 @@ def score_actions_numpy(weights: Weights, observations: np.ndarray) -> np.ndarra
             apply_network_numpy(part_of(weights, "worker"), seen),
             np.asarray(weights["categories"]),
         )
+    if "covers/weight_0" in weights:
+        plain, price = seen[..., :-1], seen[..., -1:]
+        covers = apply_network_numpy(part_of(weights, "covers"), plain)
+        return apply_network_numpy(part_of(weights, "saves"), plain) + price * covers
     if "behaviour/weight_0" in weights:
         logits = apply_network_numpy(part_of(weights, "behaviour"), seen)
         is_supported = logits - logits.max(axis=-1, keepdims=True) >= weights["log_threshold"]

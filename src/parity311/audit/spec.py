@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from parity311.errors import InputError, unknown_name
-from parity311.limits import LARGEST_SEED
+from parity311.limits import LARGEST_GAP, LARGEST_SEED, SMALL_RATE, ratio_of_gap
 from parity311.records.strata import GROUPED_BY
 from parity311.storage.strict_json import canonical_json, to_plain
 
@@ -81,9 +81,9 @@ class AuditSpec:
     primary_strata: str = "income5"
     """Strata of the one primary contrast of each domain: its trend over tracts, given severity,
     corrected over domains by Holm; every other test is corrected by Benjamini and Hochberg."""
-    tau: float = 0.05
+    tau: float = LARGEST_GAP
     """Largest gap that passes (the paper's recommendation)."""
-    ratio_below: float = 0.2
+    ratio_below: float = SMALL_RATE
     """Mean rate below which the verdict uses the ratio: a gap of 0.05 cannot show at a rate of
     0.01 however unequal the strata are."""
     ratio_floor: float | None = None
@@ -113,8 +113,7 @@ class AuditSpec:
         """The ratio of lowest to highest rate that still passes."""
         if self.ratio_floor is not None:
             return self.ratio_floor
-        half = self.tau / 2
-        return max(self.ratio_below - half, 0.0) / (self.ratio_below + half)
+        return ratio_of_gap(self.tau, self.ratio_below)
 
     @property
     def sha256(self) -> str:

@@ -216,7 +216,8 @@ class Harness:
         harness's is paid what is not a number, in place of what a domain would make of it.
         """
         play = self.domain.play
-        prices = running.equity.posted
+        # In force only for who pays for coverage: all others work as if there were none.
+        prices = running.equity.posted * equity.is_visible
         moved = _pay_only(self.n_actions, action, play.transition(
             key, params, running.state, action, prices))  # fmt: skip
         before = running.equity

@@ -391,6 +391,7 @@ def _collect(
             moved.truncated,
             moved.final_observation,
             moved.reward,
+            moved.reward[..., EQUITY] * task.preferences[:, EQUITY, None],
         )
         return (moved.running, moved.observation), seen
 

@@ -66,11 +66,31 @@ def test_the_graver_code_comes_first_and_prices_can_change_that() -> None:
     by_code = np.asarray(today).reshape(72, 4, 16).sum(axis=(0, 2))
     assert by_code[1:].sum() < 1e-4
     prices = jnp.asarray([1.5, 0.0, 0.0, 0.0, -1.5, 0.0])
-    priced = housing.choose_visits(
-        params, backlog, jnp.int32(number("COVERAGE_PRICED")), prices, jnp.float32(40.0)
+    for name in ("COVERAGE_PRICED", "BALANCED"):
+        priced = housing.choose_visits(
+            params, backlog, jnp.int32(number(name)), prices, jnp.float32(40.0)
+        )
+        by_stratum = np.asarray(priced).reshape(12, 6, -1).sum(axis=(0, 2))
+        assert by_stratum[0] > 3 * by_stratum[4]
+
+
+def test_prices_order_who_waits_within_the_category_that_is_served() -> None:
+    params = housing.example()
+    backlog, _ = engine.start(params.backlog, jnp.float32(0.5))
+    prices = jnp.asarray([1.5, 0.0, 0.0, 0.0, -1.5, 0.0])
+    line = np.asarray(backlog.waiting).reshape(12, 6, -1)[4].sum()
+    half = jnp.float32(line / 2)
+    plain, priced = (
+        np.asarray(housing.choose_visits(params, backlog, jnp.int32(4), own, half)).reshape(
+            12, 6, -1
+        )
+        for own in (jnp.zeros(6), prices)
     )
-    by_stratum = np.asarray(priced).reshape(12, 6, -1).sum(axis=(0, 2))
-    assert by_stratum[0] > 3 * by_stratum[4]
+    assert priced[np.arange(12) != 4].sum() == 0.0
+    np.testing.assert_allclose([plain.sum(), priced.sum()], line / 2, rtol=1e-4)
+    shares = [found[4].sum(axis=1) / found.sum() for found in (plain, priced)]
+    assert shares[1][0] > 1.5 * shares[0][0]
+    assert shares[1][4] < 0.5 * shares[0][4]
 
 
 def test_a_canvass_finds_what_nobody_called_in() -> None:

@@ -68,6 +68,21 @@ def test_prices_outlive_an_episode() -> None:
     np.testing.assert_allclose(running.equity.prices, prices, atol=1e-6)
 
 
+@pytest.mark.parametrize("is_visible", [0.0, 1.0])
+def test_prices_are_in_force_only_where_coverage_has_a_weight(is_visible: float) -> None:
+    def pays_by_price(key, params, state, action, prices):
+        moved = transition(key, params, state, action, prices)
+        return moved._replace(reward=moved.reward.at[0].set(prices[0]))
+
+    harness = Harness(make_domain(transition=pays_by_price))
+    params = harness.domain.play.example()
+    equity = harness.equity_params(params, is_visible=is_visible)
+    prices = jnp.float32([0.4, 0.1, 0.0, -0.1, -0.4, 0.0])
+    running, _ = harness.reset(jax.random.key(0), params, equity, prices)
+    step = harness.step(jax.random.key(1), params, equity, running, jnp.int32(0))
+    assert float(step.reward[0]) == pytest.approx(0.4 * is_visible)
+
+
 def test_coverage_feature_is_last() -> None:
     assert Harness(make_domain()).observation_names == ("level", COVERAGE_FEATURE)
 

@@ -33,7 +33,9 @@ MODES = (
     "UNIFORM", "RANDOM_BOARDS", "NO_DISPATCH",
 )  # fmt: skip
 """The paper's four, then ours. NEAR minds the way: a place is judged by the visits that are left
-after going there. CANVASS sends the first crew where the coverage price is highest."""
+after going there. Every mode weighs boards by the coverage price of who lives there, where coverage
+has a weight; where it has none, COVERAGE_PRICED is INDEX_NEAR. CANVASS sends the first crew where
+the price is highest."""
 N_PUBLISHED = 4
 MODE_NUMBER = {name: number for number, name in enumerate(MODES)}
 MINDS_THE_WAY = np.array([name in MODES[5:10] for name in MODES])
@@ -105,8 +107,7 @@ def judge_visits(params: Params, n_steps: Any, action: Any, prices: Any) -> tupl
     price = engine.place_prices(params.backlog, prices)
     enforcement = params.backlog.chance.mean(axis=1)
     factor = xp.where(action == MODE_NUMBER["ACTIONABLE"], enforcement, 1.0)
-    is_priced = (action == MODE_NUMBER["COVERAGE_PRICED"]) | (action == MODE_NUMBER["CANVASS"])
-    return worth, xp.where(is_priced, xp.exp(PRICE_GAIN * price), factor)
+    return worth, factor * xp.exp(PRICE_GAIN * price)
 
 
 def make_orders(

@@ -26,7 +26,7 @@ from parity311.engines.backlog.step import Stepped, count_step, draw_step, pass_
 from parity311.mdp.contract import N_STRATA, Transition
 
 PRICE_GAIN = 1.0
-"""Severity codes that one unit of coverage price is worth to priced dispatch."""
+"""Severity codes that one unit of coverage price is worth in an order of work."""
 CANVASS_SHARE = 0.25
 """Share of the hour's visits that a canvass takes."""
 
@@ -52,8 +52,8 @@ def choose_visits(
 ) -> jax.Array:
     """Cases visited this hour, (72, 64): by code and age in the chosen category, or in all.
 
-    Cases that are alike in all the order looks at are served in proportion to their number. NumPy
-    or JAX.
+    Coverage prices in force shift codes, whichever category is served. Cases that are alike in all
+    the order looks at are served in proportion to their number. NumPy or JAX.
     """
     xp = namespace_of(backlog.waiting, action, prices, n_visits)
     is_served = (np.arange(N_CATEGORIES) == action) | (action >= N_CATEGORIES)
@@ -66,8 +66,7 @@ def choose_visits(
     groups = by_stratum.reshape(N_STRATA * engine.N_CODES, N_AGES)
     score = 3.0 - xp.arange(engine.N_CODES) + PRICE_GAIN * prices[:, None]
     priced = engine.take_by_group(groups, score.reshape(-1), n_visits).reshape(by_stratum.shape)
-    is_priced = (action == ACTION_NUMBER["COVERAGE_PRICED"]) | (action == ACTION_NUMBER["CANVASS"])
-    share = xp.where(is_priced, priced / xp.maximum(by_stratum, 1e-6), share)
+    share = xp.where((prices != 0).any(), priced / xp.maximum(by_stratum, 1e-6), share)
     return (cells * xp.minimum(share, 1.0)).reshape(N_PLACES, -1)
 
 

@@ -75,13 +75,14 @@ def show(params: Any, view: HousingView) -> np.ndarray:
 def rank(
     params: Any, view: HousingView, action: int, prices: np.ndarray, journal: Journal, cases: Cases
 ) -> np.ndarray:
-    """By code and age in the chosen category, or in all; priced, by code plus coverage price."""
+    """By code and age in the chosen category, or in all; with prices, by code plus the price."""
     del params, view
     if action == ACTION_NUMBER["NO_DISPATCH"]:
         return np.full(cases.n, -np.inf)
-    if action in (ACTION_NUMBER["COVERAGE_PRICED"], ACTION_NUMBER["CANVASS"]):
-        return oldest_first(3.0 - cases.code + PRICE_GAIN * prices[cases.stratum], cases)
-    score = SHAPE.code_then_age[cells_of(SHAPE, journal, cases)].astype(np.float64)
+    if np.any(prices):
+        score = 3.0 - cases.code + PRICE_GAIN * np.asarray(prices, np.float64)[cases.stratum]
+    else:
+        score = SHAPE.code_then_age[cells_of(SHAPE, journal, cases)].astype(np.float64)
     is_served = (action >= N_CATEGORIES) | (category_of(cases) == action)
     return oldest_first(np.where(is_served, score, -np.inf), cases)
 

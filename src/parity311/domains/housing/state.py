@@ -39,8 +39,9 @@ PREFERENCE = (0.5, 0.2, 0.0, 0.3)
 category they serve."""
 
 ACTION_NAMES = (*CATEGORIES, "BALANCED", "COVERAGE_PRICED", "CANVASS", "NO_DISPATCH")
-"""The paper's: which category is served. Ours: all categories by code and age; the same with the
-strata weighted by their coverage price; a quarter of the visits where nobody called; none."""
+"""The paper's: which category is served. Ours: all categories by code and age (twice: where
+coverage has no price, COVERAGE_PRICED is BALANCED); a quarter of the visits where nobody called;
+none. Every order weighs strata by their coverage price, where coverage has a weight."""
 ACTION_NUMBER = {name: number for number, name in enumerate(ACTION_NAMES)}
 
 _HOURS = (np.arange(24) >= 8) & (np.arange(24) < 18)

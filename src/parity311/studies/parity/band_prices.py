@@ -15,9 +15,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from parity311.engines.heuristics import CaseTable
+from parity311.evaluation.compare import hold_contender
 from parity311.evaluation.rollout import CHUNK, Contender, Episodes, evaluate_each
 from parity311.mdp.contract import N_KNOWN_STRATA
-from parity311.mdp.equity import PRICE_CAP, EquityParams
+from parity311.mdp.equity import EquityParams
 from parity311.mdp.harness import Harness
 
 N_ROUNDS = 6
@@ -90,19 +92,27 @@ def settle_band(
     gaps: Sequence[float],
     span: Span,
     key: jax.Array,
+    *,
+    cases: CaseTable | None = None,
 ) -> list[Contender]:
     """Each entry's policy with the fixed prices that keep it within its gap, in its process.
 
     Every round plays the same random numbers, so that rounds differ by their prices alone; the
-    best round counts: the one that lacked least.
+    best round counts: the one that lacked least. Where `cases` are given, a threshold is held to
+    the visits there are at every price.
     """
+
+    def price(contender: Contender, own: np.ndarray) -> Contender:
+        return hold_contender(harness, cases, with_prices(contender, own))
+
     prices = np.zeros((len(entries), N_KNOWN_STRATA))
+    caps = np.array([[float(entry.equity.price_cap)] for entry in entries])
     best, least = prices, np.full(len(entries), np.inf)
     response = np.ones(len(entries))
     before, moved = np.zeros_like(prices), np.zeros_like(prices)
     for _ in range(span.n_rounds):
         priced = [
-            replace(entry, contender=with_prices(entry.contender, own))
+            replace(entry, contender=price(entry.contender, own))
             for entry, own in zip(entries, prices, strict=True)
         ]
         coverage = counted_coverage(span.play(harness, priced, key))
@@ -112,10 +122,11 @@ def settle_band(
         best = np.where((size < least)[:, None], prices, best)
         least = np.minimum(size, least)
         response = _responses(moved, before - lack, response)
-        after = np.clip(prices + lack / response[:, None], -PRICE_CAP, PRICE_CAP)
+        after = prices + lack / response[:, None]
         after -= after.mean(axis=1, keepdims=True)
+        after = np.clip(after, -caps, caps)
         before, moved, prices = lack, after - prices, after
-    return [with_prices(entry.contender, own) for entry, own in zip(entries, best, strict=True)]
+    return [price(entry.contender, own) for entry, own in zip(entries, best, strict=True)]
 
 
 def _responses(moved: np.ndarray, closed: np.ndarray, old: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ import numpy as np
 
 from parity311.evaluation.metrics import divide
 from parity311.evaluation.rollout import Episodes
+from parity311.limits import LARGEST_GAP, SMALL_RATE, ratio_of_gap
 from parity311.mdp.contract import N_KNOWN_STRATA
 from parity311.resampling import ANY, SHARE, bootstrap_weights, figure_of
 
@@ -90,6 +91,25 @@ def price_samples(years: Years, reference: Years, weights: np.ndarray) -> np.nda
 def interval(samples: np.ndarray, within: tuple[float, float] = ANY) -> dict[str, float]:
     """Value on the data and the bounds of the resamples, which hold it."""
     return figure_of(samples, 1.0, within).as_record()
+
+
+def limit_used(coverage: np.ndarray) -> np.ndarray:
+    """How much of the audit's limit the disparity of (..., 5) uses up: above 1 it fails.
+
+    The limit is the audit's: of the gap, or, where the mean is small, of the ratio, in logarithms.
+    """
+    least, most = np.nanmin(coverage, axis=-1), np.nanmax(coverage, axis=-1)
+    with np.errstate(divide="ignore"):
+        by_ratio = np.log(np.maximum(most, 1e-12) / np.maximum(least, 1e-12))
+    by_ratio /= -np.log(ratio_of_gap(LARGEST_GAP, SMALL_RATE))
+    is_rare = np.nanmean(coverage, axis=-1) < SMALL_RATE
+    return np.where(is_rare, by_ratio, (most - least) / LARGEST_GAP)
+
+
+def measure_ratio(years: Years, weights: np.ndarray) -> dict[str, float]:
+    """Least coverage of a stratum over the largest, with its interval."""
+    samples = pooled_coverage(years, weights)
+    return interval(divide(np.nanmin(samples, axis=1), np.nanmax(samples, axis=1)), SHARE)
 
 
 def measure_gap(years: Years, weights: np.ndarray) -> dict[str, float]:

@@ -27,31 +27,44 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from parity311.errors import InputError
-
-if TYPE_CHECKING:
-    import jax
-    import numpy as np
-
-    from parity311.mdp.harness import Harness
-    from parity311.studies.parity.band_prices import Span
-    from parity311.studies.parity.long_run import Years
-    from parity311.studies.parity.policies import Policy
-    from parity311.studies.parity.world import ParityWorld
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from parity311.errors import InputError
 from parity311.mdp.contract import N_KNOWN_STRATA
-from parity311.studies.parity.band_prices import PlayedPolicy, with_prices
+from parity311.mdp.harness import Harness
+from parity311.studies.parity import learned, policies
+from parity311.studies.parity.band_prices import PlayedPolicy, Span, settle_band, with_prices
 from parity311.studies.parity.long_run import (
     Years,
+    divide,
     gap_of,
     interval,
+    limit_used,
+    measure_gap,
+    measure_ratio,
     pooled_coverage,
     price_samples,
+    resample_years,
+    years_of,
 )
+from parity311.studies.parity.policies import (
+    AGENT,
+    DUAL,
+    LEARNED,
+    PLAIN_AGENT,
+    PLAIN_RULE,
+    TARGET,
+    Policy,
+    entry_in_truth,
+    make_rule,
+    scaled,
+    study_canvass,
+)
+from parity311.studies.parity.world import ESTIMATORS, ParityWorld, read_world
 
 GAPS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.08)
 """Widths of the bands in which candidates settle."""
@@ -181,6 +194,10 @@ class StudyConfig:
     n_agent_steps: int = 8_000
     """Updates of each agent; 0 leaves agents out"""
     n_agent_seeds: int = 2
+    estimators: tuple[str, ...] = ESTIMATORS
+    """Of what nobody reported; ours comes first"""
+    has_floor: bool = True
+    """Whether the floor of the price is sought too"""
     factors: tuple[float, ...] = (0.25, 0.5, 2.0, 4.0)
     """On the inspectors, beside 1"""
     canvass_shares: tuple[float, ...] = (0.1, 0.3, 1.0)
@@ -190,13 +207,6 @@ class StudyConfig:
 
 def study_world(world: ParityWorld, config: StudyConfig) -> dict[str, Any]:
     """Choose on validation, score under the truth, and set everything beside the floor."""
-    import jax
-
-    from parity311.mdp.harness import Harness
-    from parity311.studies.parity import policies
-    from parity311.studies.parity.policies import study_canvass
-    from parity311.studies.parity.world import ESTIMATORS
-
     harness = Harness(world.domain, action_set="extended", carries_on=True)
     n_years = config.n_years or (64 if world.domain.play.carry_on is not None else 1024)
     n_settling = config.n_settling or max(n_years // 2, 32)
@@ -204,17 +214,23 @@ def study_world(world: ParityWorld, config: StudyConfig) -> dict[str, Any]:
     rounds = replace(rounds, n_rounds=config.n_rounds)
     keys = jax.random.split(jax.random.key(config.seed), 6)
     world = policies.hear_usual_reports(world, harness, rounds, keys[5])
-    agents = policies.train_family(world, harness, config.n_agent_steps, config.n_agent_seeds)
-    settled = policies.settle_policies(world, harness, agents, config.factors, rounds, keys[0])
-    tried = [*settled, *policies.go_online(settled, world.domain.price_step)]
+    agents = learned.train_family(world, harness, config.n_agent_steps, config.n_agent_seeds)
+    settled = policies.settle_policies(
+        world, harness, learned.ask_prices(agents), config.estimators, config.factors, rounds,
+        keys[0],
+    )  # fmt: skip
+    step = world.domain.price_step
+    moving = [*policies.go_online(settled, step), *learned.follow_outcomes(settled, step)]
+    tried = [*settled, *moving]
     whole_years = replace(years, n_plays=n_settling)
     checked = policies.validate(world, harness, tried, whole_years, keys[1])
     scored = [*_without_equity(world, harness, agents, config.factors)]
-    for name in ESTIMATORS:
+    for name in config.estimators:
         scored += policies.choose_families(checked, name, 1.0)
+    scored += learned.choose_learned(checked)
     for factor in config.factors:
         scored += policies.choose_families(checked, policies.OURS, factor)
-    rows, floor = _score(world, harness, scored, years, rounds, (keys[2], keys[3]), config.factors)
+    rows, floor = _score(world, harness, scored, years, rounds, (keys[2], keys[3]), config)
     result = {
         "domain": world.domain.slug,
         "city": world.name,
@@ -227,7 +243,7 @@ def study_world(world: ParityWorld, config: StudyConfig) -> dict[str, Any]:
         "floor_years": "corners chosen on one half, measured on the other",
         "canvass": [],
     }
-    if config.canvass_shares:
+    if config.canvass_shares and world.canvassing is not None:
         capacities = sorted({1.0, max((1.0, *config.factors))})
         result["canvass"] = study_canvass(
             world, config.canvass_shares, capacities, (rounds, years), keys[4]
@@ -237,8 +253,6 @@ def study_world(world: ParityWorld, config: StudyConfig) -> dict[str, Any]:
 
 def compare_needs(world: ParityWorld) -> dict[str, list[float]]:
     """Each stratum's estimated need over the true one of the test years, mean 1, by estimator."""
-    import numpy as np
-
     need_of = world.domain.play.need_per_step
     true = np.asarray(need_of(world.true), np.float64)[:5]
     found = {}
@@ -252,8 +266,6 @@ def _without_equity(
     world: ParityWorld, harness: Harness, agents: Sequence[Policy], factors: Sequence[float]
 ) -> list[Policy]:
     """What parity is compared with: today's rule, the score and index alone, the unpaid agents."""
-    from parity311.studies.parity.policies import PLAIN_AGENT, PLAIN_RULE, Policy, make_rule
-
     names = [name for name in ("balanced", PLAIN_RULE, "index") if name in world.domain.heuristics]
     rules = [Policy(name, make_rule(world, harness, name)) for name in names]
     score = next(one for one in rules if one.family == PLAIN_RULE)
@@ -268,21 +280,15 @@ def _score(
     years: Span,
     rounds: Span,
     keys: tuple[jax.Array, jax.Array],
-    factors: Sequence[float],
+    config: StudyConfig,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Play all policies and the floor's candidates through the same years, under the truth."""
-    import numpy as np
-
-    from parity311.studies.parity.band_prices import PlayedPolicy, settle_band
-    from parity311.studies.parity.long_run import resample_years, years_of
-    from parity311.studies.parity.policies import DUAL, entry_in_truth, make_rule, scaled
-
-    capacities = (1.0, *factors)
+    capacities = (1.0, *config.factors) if config.has_floor else ()
     known = [scaled(world, world.true, factor) for factor in capacities]
     rule = make_rule(world, harness, DUAL)
     bases = [PlayedPolicy(rule, params, harness.equity_params(params)) for params in known]
     asked = [base for base in bases for _ in GAPS]
-    found = settle_band(harness, asked, GAPS * len(bases), rounds, keys[0])
+    found = settle_band(harness, asked, GAPS * len(bases), rounds, keys[0]) if asked else []
     groups = []
     for n, base in enumerate(bases):
         settled = [np.asarray(one.prices) for one in found[n * len(GAPS) : (n + 1) * len(GAPS)]]
@@ -305,8 +311,6 @@ def _rows(
     weights: np.ndarray,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """One row a policy, and the floor's corners at every capacity."""
-    from parity311.studies.parity import long_run
-    from parity311.studies.parity.policies import AGENT, DUAL, PLAIN_AGENT, PLAIN_RULE
 
     def find(family: str, one: Policy) -> Years:
         for other, years in zip(scored, totals, strict=True):
@@ -319,13 +323,17 @@ def _rows(
     rows = []
     for one, years in zip(scored, totals, strict=True):
         plain = find(PLAIN_RULE, one)
-        reference = find(PLAIN_AGENT, one) if one.family in (AGENT, PLAIN_AGENT) else plain
+        is_learned = one.family in (AGENT, LEARNED, PLAIN_AGENT)
+        reference = find(PLAIN_AGENT, one) if is_learned else plain
         row = describe(one, years, reference, weights)
-        row |= compare_with_floor(years, reference, candidates[one.capacity], plain, weights)
+        if candidates:
+            row |= compare_with_floor(years, reference, candidates[one.capacity], plain, weights)
         if any(other.family == DUAL and other.capacity == one.capacity for other in scored):
-            own = long_run.price_samples(years, reference, weights)
-            other = long_run.price_samples(find(DUAL, one), plain, weights)
-            row["against_dual"] = long_run.interval(own - other)
+            own = price_samples(years, reference, weights)
+            other = price_samples(find(DUAL, one), plain, weights)
+            row["against_dual"] = interval(own - other)
+            # More correct escalations than the chosen thresholds make, as a share of theirs.
+            row["against_chosen"] = interval(-price_samples(years, find(TARGET, one), weights))
         rows.append(row)
     floor = []
     for factor, members in candidates.items():
@@ -336,12 +344,12 @@ def _rows(
 
 def describe(one: Policy, years: Years, reference: Years, weights: np.ndarray) -> dict[str, Any]:
     """Figures of one policy: coverage, gap, throughput, price."""
-    from parity311.studies.parity import long_run
-
-    shares = long_run.divide(years.reported.sum(axis=0), years.actionable.sum(axis=0))
+    shares = divide(years.reported.sum(axis=0), years.actionable.sum(axis=0))
     return {
         "policy": one.family,
         "estimator": one.estimator,
+        "weight": one.weight,
+        "seed": one.seed,
         "capacity": one.capacity,
         "target_gap": one.target_gap,
         "is_online": one.contender.is_priced and one.contender.price_step != 0.0,
@@ -354,8 +362,10 @@ def describe(one: Policy, years: Years, reference: Years, weights: np.ndarray) -
         "actionable_a_year": (years.actionable.mean(axis=0)[:5]).tolist(),
         "visits_per_complaint": float(years.visits.sum() / years.complaints.sum()),
         "correct_a_year": years.throughput,
-        "gap": long_run.measure_gap(years, weights),
-        "price": long_run.interval(long_run.price_samples(years, reference, weights)),
+        "gap": measure_gap(years, weights),
+        "ratio": measure_ratio(years, weights),
+        "limit_used": float(limit_used(years.coverage)),
+        "price": interval(price_samples(years, reference, weights)),
     }
 
 
@@ -389,8 +399,6 @@ def main(arguments: Sequence[str]) -> int:
     chosen = vars(parser.parse_args(arguments))
     folders, out = chosen.pop("folders"), chosen.pop("out")
     config = StudyConfig(**{name: value for name, value in chosen.items() if value is not None})
-    from parity311.studies.parity.world import read_world
-
     lines = out.read_text().splitlines() if out.exists() else []
     kept = {(one["domain"], one["city"]) for one in map(json.loads, lines)}
     for folder in folders:

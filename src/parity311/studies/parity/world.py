@@ -22,8 +22,9 @@ from parity311.mdp.contract import N_KNOWN_STRATA, Domain
 from parity311.storage.folders import Kind, describe_folder, writing_folder
 
 OURS = ESTIMATORS[0]
-DOMAINS = ("heat", "housing", "elevator")
-"""Domains with visits to places nobody called from, in which parity has a way up."""
+DOMAINS = ("heat", "housing", "elevator", "boiler")
+"""Domains that are studied; in all but boiler visits can go where nobody called, which is a way up
+where routing has none."""
 WORLD = "world.json"
 TRUE = "true"
 
@@ -34,7 +35,8 @@ class ParityWorld:
 
     domain: Domain
     """without its canvass; `canvassing` has it"""
-    canvassing: Domain
+    canvassing: Domain | None
+    """None where nobody can look where nothing was filed"""
     name: str
     """which city"""
     estimated: dict[str, Any]
@@ -47,8 +49,8 @@ class ParityWorld:
 
 
 @lru_cache
-def split_canvass(slug: str) -> tuple[Domain, Domain]:
-    """A domain whose extended actions end before the canvass, and one that ends with it.
+def split_canvass(slug: str) -> tuple[Domain, Domain | None]:
+    """A domain whose extended actions end before the canvass, and one that ends with it, if any.
 
     Both keep their numbers: actions are numbered in order, and what comes later is cut off.
     """
@@ -57,12 +59,14 @@ def split_canvass(slug: str) -> tuple[Domain, Domain]:
     from parity311.domains import get_domain
 
     domain = get_domain(slug)
-    names = [action.name.lower() for action in domain.extended_actions]
-    if "canvass" not in names:
+    if slug not in DOMAINS:
         raise InputError(
-            f"Domain {slug!r} has no canvass among its extended actions; choose among "
+            f"Domain {slug!r} is not among those whose price of parity is studied; choose among "
             f"{', '.join(DOMAINS)}."
         )
+    names = [action.name.lower() for action in domain.extended_actions]
+    if "canvass" not in names:
+        return domain, None
     place = names.index("canvass")
     cut = domain.extended_actions[: place + 1]
     return replace(domain, extended_actions=cut[:-1]), replace(domain, extended_actions=cut)
