@@ -20,6 +20,7 @@ from tests.unit.explain.stored_run import make_run
 from tests.unit.feeds.cities import sr311_row, write_csv, write_tracts
 
 import parity311
+from parity311.evaluation import compare
 from parity311.pipelines import run as whole_way
 
 pytestmark = pytest.mark.slow
@@ -51,6 +52,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_csv(exports / "complaints.csv", [sr311_row(key) for key in range(20)])
     make_run(root / "kept")
     return root
+
+
+@pytest.fixture(autouse=True)
+def _prices_settle_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One round in place of four: prices that have not come to rest are prices."""
+    monkeypatch.setattr(compare, "SETTLING_ROUNDS", 1)
 
 
 def run_examples(name: str, text: str, session: dict[str, Any]) -> tuple[int, str]:
