@@ -196,7 +196,7 @@ def test_actions_side_by_side_that_do_not_exist_are_refused() -> None:
 
 SEEDS = (3, 4)
 N_STEPS = 240
-"""Of an episode that is played step by step: thirty days of heat."""
+"""Of an episode that is played step by step: sixty days of heat."""
 
 
 def make_heat(**options: Any) -> gymnasium.Env:
