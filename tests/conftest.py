@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 
 # Most of the suite's time is compiling programs that run once: without optimizations, and with the
 # older emitters of fused loops, that takes a quarter of it. Programs that run for long are worth
@@ -13,6 +15,13 @@ os.environ.setdefault(
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 # Matrices here are small: threads of the linear algebra only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Workers, and the processes that tests start, share what any of them has compiled, in a folder that
+# is the run's own: whoever names it removes it.
+os.environ.setdefault(
+    "JAX_COMPILATION_CACHE_DIR", f"{tempfile.gettempdir()}/parity311-compiled-{os.getpid()}"
+)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
@@ -41,6 +50,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in slow)
 
 
+def pytest_unconfigure() -> None:
+    """Remove what the run compiled, where it was this process that named the folder."""
+    compiled = os.environ["JAX_COMPILATION_CACHE_DIR"]
+    if compiled.endswith(f"/parity311-compiled-{os.getpid()}"):
+        shutil.rmtree(compiled, ignore_errors=True)
+
+
 def slow_but(quick: Iterable[str], given: Iterable[Any]) -> list[Any]:
     """Parameters, all marked slow but the quick ones: those a developer's loop keeps."""
     names = set(quick)
@@ -53,16 +69,30 @@ def slow_but(quick: Iterable[str], given: Iterable[Any]) -> list[Any]:
 @pytest.fixture(scope="module")
 def optimized() -> Iterator[None]:
     """Compile what a module runs for long with optimizations; ask for it with `usefixtures`."""
+    jax.clear_caches()
     jax.config.update("jax_disable_most_optimizations", False)
     yield
     jax.config.update("jax_disable_most_optimizations", True)
 
 
+MOST_MEMORY = 2 * 10**9
+"""Bytes beyond which a worker drops what it has compiled."""
+
+
+def used_memory() -> float:
+    """Bytes this process holds; no end of them where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return float("inf")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _forget_programs() -> Iterator[None]:
-    """Drop compiled programs after each module; they are most of a worker's memory."""
+    """Drop compiled programs when they take much room: they are most of a worker's memory."""
     yield
-    jax.clear_caches()
+    if used_memory() > MOST_MEMORY:
+        jax.clear_caches()
 
 
 @pytest.fixture(scope="session")

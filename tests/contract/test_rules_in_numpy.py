@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from parity311.agents.forward import score_actions_numpy
 from parity311.domains import all_domains, get_domain
 from parity311.engines import heuristics
 from parity311.engines.heuristics import QueueRule, Threshold, rule_arrays
+from parity311.engines.stream import optimum
 from parity311.errors import InputError
 from parity311.mdp.harness import Harness
 
@@ -45,27 +46,47 @@ def met(slug: str) -> tuple[Harness, Any, np.ndarray]:
     return harness, params, np.asarray(seen).reshape(-1, harness.n_features)
 
 
-def decided(policy: Any, seen: np.ndarray) -> np.ndarray:
-    """What a policy does in JAX."""
+class Decided(NamedTuple):
+    """What a policy does in JAX, (n,) each."""
+
+    action: np.ndarray
+    is_at_bar: np.ndarray
+    """whether a rule leaves it to chance"""
+
+
+def decide_all(policies: dict[str, Any], seen: np.ndarray) -> dict[str, Decided]:
+    """What policies do at observations (n, n_features): one program for all of them."""
+
+    def ask(keys: jax.Array, seen: jax.Array) -> dict[str, Any]:
+        margin = lambda one: jax.vmap(one.margin)(seen) - one.threshold  # noqa: E731
+        return {
+            name: (
+                jax.vmap(one)(keys, seen),
+                margin(one) if isinstance(one, Threshold) else jnp.ones(len(seen)),
+            )
+            for name, one in policies.items()
+        }
+
     keys = jax.random.split(jax.random.key(1), len(seen))
-    return np.asarray(jax.jit(jax.vmap(policy))(keys, jnp.asarray(seen)))
+    told = jax.device_get(jax.jit(ask)(keys, jnp.asarray(seen)))
+    return {name: Decided(action, np.abs(margin) < 1e-5) for name, (action, margin) in told.items()}
 
 
-def is_at_bar(policy: Any, seen: np.ndarray) -> np.ndarray:
-    """Observations that a rule leaves to chance."""
-    if not isinstance(policy, Threshold):
-        return np.zeros(len(seen), bool)
-    margin = np.asarray(jax.vmap(policy.margin)(jnp.asarray(seen)))
-    return np.abs(margin - float(policy.threshold)) < 1e-5
+def decided(policy: Any, seen: np.ndarray) -> Decided:
+    """What one policy does."""
+    return decide_all({"it": policy}, seen)["it"]
 
 
-def disagreements(policy: Any, harness: Harness, seen: np.ndarray) -> int:
+def disagreements(policies: dict[str, Any], harness: Harness, seen: np.ndarray) -> dict[str, int]:
     """Observations on which NumPy decides otherwise, those at a bar with dice left out."""
-    values = score_actions_numpy(rule_arrays(policy, harness), seen)
-    assert values.shape == (len(seen), harness.n_actions)
-    assert np.isfinite(values).all()
-    is_other = values.argmax(axis=-1) != decided(policy, seen)
-    return int((is_other & ~is_at_bar(policy, seen)).sum())
+    found = {}
+    for name, in_jax in decide_all(policies, seen).items():
+        values = score_actions_numpy(rule_arrays(policies[name], harness), seen)
+        assert values.shape == (len(seen), harness.n_actions)
+        assert np.isfinite(values).all()
+        is_other = values.argmax(axis=-1) != in_jax.action
+        found[name] = int((is_other & ~in_jax.is_at_bar).sum())
+    return found
 
 
 def throws_dice(policy: Any) -> bool:
@@ -76,16 +97,16 @@ def throws_dice(policy: Any) -> bool:
 def test_every_rule_decides_in_numpy_as_in_jax(slug: str) -> None:
     harness, params, seen = met(slug)
     assert len(seen) == 2_000
-    n_rules = 0
+    policies = {}
     for name, make in harness.domain.heuristics.items():
         policy = make(params, harness)
         if throws_dice(policy):
             with pytest.raises(InputError, match=r"^A rule that throws dice is not served"):
                 rule_arrays(policy, harness)
             continue
-        assert disagreements(policy, harness, seen) == 0, name
-        n_rules += 1
-    assert n_rules >= 3
+        policies[name] = policy
+    assert len(policies) >= 3
+    assert disagreements(policies, harness, seen) == dict.fromkeys(policies, 0)
 
 
 @pytest.mark.parametrize(("slug", "name"), [("snad", "bars"), ("boiler", "bars")])
@@ -94,7 +115,8 @@ def test_a_bar_that_is_off_is_found(slug: str, name: str) -> None:
     policy = harness.domain.heuristics["score"](params, harness)
     arrays = rule_arrays(policy, harness)
     actions = score_actions_numpy(arrays | {name: arrays[name] + 0.5}, seen).argmax(axis=-1)
-    assert (actions != decided(policy, seen))[~is_at_bar(policy, seen)].any()
+    in_jax = decided(policy, seen)
+    assert (actions != in_jax.action)[~in_jax.is_at_bar].any()
 
 
 def test_a_weight_of_the_next_feature_is_found() -> None:
@@ -102,7 +124,9 @@ def test_a_weight_of_the_next_feature_is_found() -> None:
     policy = harness.domain.heuristics["score"](params, harness)
     arrays = rule_arrays(policy, harness)
     shifted = arrays | {"weight_0": np.roll(arrays["weight_0"], 1, axis=0)}
-    assert (score_actions_numpy(shifted, seen).argmax(axis=-1) != decided(policy, seen)).any()
+    assert (
+        score_actions_numpy(shifted, seen).argmax(axis=-1) != decided(policy, seen).action
+    ).any()
 
 
 def test_the_difference_of_two_actions_is_the_margin() -> None:
@@ -127,7 +151,7 @@ def test_a_score_at_its_bar_does_not_exceed_it() -> None:
         rule = QueueRule(first, jnp.float32(1.0), jnp.zeros(n), jnp.float32(band))
         seen = np.zeros((3, n), np.float32)
         seen[:, 0] = (1.0, 0.0, 2.0)
-        assert disagreements(rule, harness, seen) == 0
+        assert disagreements({"it": rule}, harness, seen) == {"it": 0}
 
 
 @pytest.mark.parametrize(("chance", "action"), [(0.2, 0), (0.8, 1)])
@@ -153,13 +177,14 @@ def test_what_is_no_rule_is_refused() -> None:
 
 @pytest.mark.parametrize("slug", slow_but(["boiler"], PLANNED))
 @pytest.mark.usefixtures("optimized")
-def test_every_plan_decides_in_numpy_as_in_jax(slug: str) -> None:
+def test_every_plan_decides_in_numpy_as_in_jax(slug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A plan that has not settled is a plan: only who reads it is asked here.
+    monkeypatch.setattr(optimum, "TOLERANCE", 0.1)
     harness, params, seen = met(slug)
     solve = harness.domain.play.solve
     assert solve is not None
     policy = solve(params, harness, np.asarray(harness.domain.preference), keep_values=True)
-    assert disagreements(policy, harness, seen) == 0
-    bare = policy._replace(values=None)
-    assert disagreements(bare, harness, seen) == 0
+    plans = {"with values": policy, "without": policy._replace(values=None)}
+    assert disagreements(plans, harness, seen) == dict.fromkeys(plans, 0)
     values = np.sort(score_actions_numpy(rule_arrays(policy, harness), seen), axis=-1)
     assert len(np.unique((values[:, -1] - values[:, -2]).round(3))) > 3

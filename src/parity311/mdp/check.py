@@ -115,8 +115,8 @@ def play_at_random(
     """Observations, transitions and complaints waiting under random actions, no harness.
 
     Each is (episodes, steps, ...); the complaints waiting start with those before the first step.
-    Last come the observations (actions, episodes, steps, features) of the same episodes under one
-    action throughout: the random numbers are the same. One program plays all of them.
+    Last come the observations (actions, steps, features) of the first episode under one action
+    throughout: the random numbers are the same. One program plays all of them.
     """
     play = domain.play
     count = play.n_waiting or (lambda state: jnp.float32(0.0))
@@ -140,12 +140,14 @@ def play_at_random(
     n_steps, n_each = domain.max_steps + 2, len(domain.actions)
     rng = np.random.default_rng(0)
     chosen = rng.integers(len(domain.actions_of("extended")), size=(N_EPISODES, n_steps))
-    always = np.broadcast_to(np.arange(n_each)[:, None, None], (n_each, *chosen.shape))
-    actions = np.concatenate([chosen[None], always]).astype(np.int32)
+    always = np.broadcast_to(np.arange(n_each)[:, None], (n_each, n_steps))
+    actions = np.concatenate([chosen, always]).astype(np.int32)
     keys = jax.random.split(jax.random.key(0), N_EPISODES)
-    play_all = jax.vmap(jax.vmap(episode), in_axes=(None, 0))
-    seen, moved, waiting = jax.tree.map(np.asarray, jax.jit(play_all)(keys, actions))
-    return seen[0], jax.tree.map(lambda x: x[0], moved), waiting[0], seen[1:]
+    keys = keys[np.append(np.arange(N_EPISODES), np.zeros(n_each, int))]
+    seen, moved, waiting = jax.tree.map(np.asarray, jax.jit(jax.vmap(episode))(keys, actions))
+    of_chosen = lambda x: x[:N_EPISODES]  # noqa: E731
+    moved = jax.tree.map(of_chosen, moved)
+    return of_chosen(seen), moved, of_chosen(waiting), seen[N_EPISODES:]
 
 
 def check_need(domain: Domain, params: Any) -> list[str]:

@@ -15,6 +15,9 @@ from parity311.errors import RecordsError
 from parity311.records.schema import ColumnSpec, Table
 from parity311.records.sql import connect, files, identifier
 
+BATCH_ROWS = 1 << 18
+"""Rows that are looked at together."""
+
 
 def validate_table(table: Table, data: pa.Table, where: str) -> None:
     """Raise `RecordsError` naming file, column and row for the first thing that is wrong.
@@ -32,7 +35,7 @@ def validate_file(table: Table, path: Path, folder: Path) -> None:
     try:
         with pq.ParquetFile(path) as file:
             _check_rows(table, file.schema_arrow.empty_table(), where)
-            for batch in file.iter_batches(batch_size=1 << 18):
+            for batch in file.iter_batches(batch_size=BATCH_ROWS):
                 data = pa.Table.from_batches([batch])
                 _check_rows(table, data, where, first_row)
                 first_row += len(data)
@@ -41,6 +44,9 @@ def validate_file(table: Table, path: Path, folder: Path) -> None:
             f"{where} cannot be read as Parquet ({str(error).splitlines()[0]}); build or import "
             "the records again."
         ) from error
+    if first_row <= BATCH_ROWS:
+        _check_key(table.key, pq.read_table(path, columns=[table.key])[table.key], where)
+        return
     # Hashes of the keys need a fraction of the memory; equal ones are looked at again in full.
     with connect() as connection:
         n_distinct = connection.execute(

@@ -57,7 +57,7 @@ def test_the_operator_is_efficient_and_a_wrong_one_is_noticed() -> None:
 def test_equal_to_shap() -> None:
     shap = pytest.importorskip("shap", reason="shap is only the oracle of this test")
     network = make_network(0)
-    rows, background = make_rows(1, 12), make_rows(2, 20)
+    rows, background = make_rows(1, 4), make_rows(2, 20)
     masker = shap.maskers.Independent(background, max_samples=len(background))
     theirs = shap.explainers.Exact(lambda x: score_rows(network, x), masker)(rows)
     ours = exact_shapley(network, rows, background)

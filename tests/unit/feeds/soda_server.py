@@ -89,6 +89,8 @@ class SodaServer:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Else the body waits forty milliseconds for the client to say that it has the headers.
+    disable_nagle_algorithm = True
     server_state: SodaServer
 
     def log_message(self, format: str, *args: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from tests.unit.feeds.conftest import account_of
 
 from parity311.errors import RecordsError
+from parity311.feeds import places
 from parity311.feeds.boundaries import read_boundaries
 from parity311.feeds.codes import read_codes
 from parity311.feeds.formats import recognise
@@ -57,6 +59,15 @@ AGGREGATES = {
     "dob/volumes_2017_2020.csv": 193,
     "heat/resolution_description_lookup.csv": 18,
 }
+
+
+@pytest.fixture(autouse=True)
+def _boundaries_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same two files of boundaries go into every import here: they are read once."""
+    monkeypatch.setattr(places, "read_boundaries", read_once)
+
+
+read_once = cache(read_boundaries)
 
 
 def run(data: Path, out: Path, *names: str, **options: Any) -> dict[str, Any]:

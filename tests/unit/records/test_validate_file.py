@@ -10,9 +10,16 @@ import pytest
 from tests.conftest import tiny_tables
 
 from parity311.errors import RecordsError
+from parity311.records import validate
 from parity311.records.schema import TABLES
 from parity311.records.store import open_records
 from parity311.records.validate import validate_file
+
+
+@pytest.fixture(params=[7, 1 << 18], ids=["in batches", "at once"], autouse=True)
+def _batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys are compared by hash where rows do not fit into one batch."""
+    monkeypatch.setattr(validate, "BATCH_ROWS", request.param)
 
 
 def write(folder: Path, change: dict[str, pa.Array] | None = None) -> Path:
