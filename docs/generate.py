@@ -27,7 +27,7 @@ from docs.equity_term import equity_block
 from docs.frontier_figures import frontier_block, sensitivity_block
 from docs.off_policy_figures import off_policy_block
 from docs.other_seeds import seeds_block
-from docs.parity_figures import parity_block
+from docs.parity_figures import inspectors_block, parity_block
 from docs.python_reference import python_block
 from docs.quality_figures import quality_block
 from docs.reproduction import programme_block, reproduction_block
@@ -208,6 +208,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "reproduction-programme": programme_block,
     "off-policy": off_policy_block,
     "parity": parity_block,
+    "parity-inspectors": inspectors_block,
     "quality": quality_block,
     "bench-audit": audit_block,
     "bench-shapley": shapley_block,

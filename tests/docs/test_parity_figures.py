@@ -5,24 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from docs.parity_figures import is_met, name_choice
-
-ROW: dict[str, Any] = {
-    "gap": {"upper": 0.05},
-    "above_floor": {"value": 0.015},
-    "against_dual": {"upper": 0.005},
-}
+from docs.parity_figures import LEAST_LEVEL, judge, name_choice
 
 
-def test_a_row_just_within_the_bar_meets_it_and_one_just_beyond_does_not() -> None:
-    assert all(is_met(ROW).values())
-    for part, name, figure in (
-        ("gap", "gap", {"upper": 0.0501}),
-        ("floor", "above_floor", {"value": 0.0151}),
-        ("dual", "against_dual", {"upper": 0.0051}),
-    ):
-        met = is_met({**ROW, name: figure})
-        assert [key for key, holds in met.items() if not holds] == [part]
+def study(gap: float, used: float, more: float, plain_gap: float = 0.08) -> dict[str, Any]:
+    """A made-up city with the learned policy, with and without prices."""
+    row = {"gap": {"value": gap}, "limit_used": used, "against_chosen": {"value": more}}
+    plain = {**row, "policy": "learned", "gap": {"value": plain_gap}}
+    return {"policies": [{**row, "policy": "learned_chosen"}, plain]}
+
+
+def test_bars_just_within_are_met_and_each_just_beyond_is_not() -> None:
+    level, beyond = study(0.02, 1.0, 0.0), study(0.02, 1.01, 0.0)
+    parts = ("is_level", "is_productive", "is_never_wider")
+    met = judge([level] * LEAST_LEVEL + [beyond] * 2)
+    assert [met[part] for part in parts] == [True, True, True]
+    assert not judge([level] * (LEAST_LEVEL - 1) + [beyond] * 3)["is_level"]
+    wider = study(0.0801, 1.0, 0.0)
+    assert not judge([level] * 19 + [wider])["is_never_wider"]
+
+
+def test_the_lower_bound_over_cities_is_judged_not_the_mean() -> None:
+    spread = [study(0.02, 0.5, 0.01 * (-1) ** n) for n in range(20)]
+    assert judge(spread)["more"][0] == pytest.approx(0.0)
+    assert judge(spread)["is_productive"]
+    wide = [study(0.02, 0.5, 0.02 * (-1) ** n) for n in range(20)]
+    assert judge(wide)["more"][0] == pytest.approx(0.0)
+    assert not judge(wide)["is_productive"]
 
 
 @pytest.mark.parametrize(
