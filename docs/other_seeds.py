@@ -35,7 +35,12 @@ TRAINING = 3
 DOMAINS = ("boiler", "heat")
 FIGURES = ("reward", "recall", "precision", "coverage_gap", "share_of_way", "price_of_equity")
 AGENT = RunConfig().agent
-SHOWN = ("balanced", "dual_threshold", AGENT, f"{AGENT}_equity_0.50")
+"""The agent of `parity311 run`."""
+
+
+def paid(agent: str) -> tuple[str, str]:
+    """Policies that are paid for coverage: a learned one, and a simple rule with the same prices."""
+    return f"{agent}_equity_0.50", "dual_threshold"
 
 
 def score_domain(slug: str, records: Records, config: RunConfig) -> list[dict[str, Any]]:
@@ -63,7 +68,7 @@ def score_seeds(cities: Path, kept: Path = KEPT) -> None:
     """Score every city that is not kept yet, and keep it at once."""
     versions = {slug: get_domain(slug).version for slug in DOMAINS}
     stored = json.loads(kept.read_text()) if kept.exists() else {}
-    about = {"versions": versions, "training": TRAINING}
+    about = {"versions": versions, "training": TRAINING, "agent": AGENT}
     rows = stored["rows"] if about.items() <= stored.items() else []
     for seed in SEEDS:
         config = RunConfig(seed=seed)
@@ -100,8 +105,6 @@ OUTDATED = (
     " Rows of DQN were learned before agents drew from streams of their own, and wait to be "
     "measured again in 20 cities (`python -m docs.other_seeds`)."
 )
-PAID = (f"{AGENT}_equity_0.50", "dual_threshold")
-"""Policies that are paid for coverage: a learned one, and the simple rule with the same prices."""
 
 
 def changes(rows: list[dict[str, Any]], policy: str, name: str) -> list[float]:
@@ -118,12 +121,12 @@ def how_it_moved(values: list[float]) -> str:
     return "more" if ends[0] > 0.0 else "less"
 
 
-def verdict_lines(kept: list[dict[str, Any]]) -> list[str]:
+def verdict_lines(kept: list[dict[str, Any]], agent: str) -> list[str]:
     """What came out, a sentence for each policy that is paid for coverage, from the intervals."""
     words = {"less": "narrows", "more": "widens", "no measurable change": "leaves"}
     found = {"more": "more found", "less": "less found", "no measurable change": "as much found"}
     lines = []
-    for policy in PAID:
+    for policy in paid(agent):
         said: dict[str, list[str]] = {}
         for slug in DOMAINS:
             for scenario in SCENARIOS:
@@ -151,9 +154,10 @@ def own_rows(
 def seeds_block(kept: Path = KEPT) -> str:
     """What came out in a sentence a policy, then every setting with intervals over cities."""
     stored = json.loads(kept.read_text())
-    rows = stored["rows"]
+    rows, agent = stored["rows"], stored.get("agent", "dqn")
+    learned, rule = paid(agent)
     lines = [
-        *verdict_lines(rows),
+        *verdict_lines(rows, agent),
         "",
         "| domain, participation, capacity | policy | recall | coverage gap | against today's |",
         "| --- | --- | ---: | ---: | ---: |",
@@ -162,7 +166,7 @@ def seeds_block(kept: Path = KEPT) -> str:
         for participation, capacity in SCENARIOS:
             scenario = f"{participation}, {capacity}"
             own = own_rows(rows, slug, (participation, capacity))
-            for policy in SHOWN:
+            for policy in ("balanced", rule, agent, learned):
                 gaps = policy_values(own, policy, "coverage_gap")
                 moved = changes(own, policy, "coverage_gap")
                 change = "–" if policy == "balanced" else between_cities(moved)
