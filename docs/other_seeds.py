@@ -39,7 +39,7 @@ AGENT = RunConfig().agent
 
 
 def paid(agent: str) -> tuple[str, str]:
-    """Policies that are paid for coverage: a learned one, and a simple rule with the same prices."""
+    """Policies that are paid for coverage: a learned one, and a rule with the same prices."""
     return f"{agent}_equity_0.50", "dual_threshold"
 
 

@@ -60,11 +60,11 @@ def kept_rows(gaps: list[float], recall: list[float]) -> list[dict]:
 
 
 def test_the_sentence_above_the_table_follows_the_intervals() -> None:
-    worse = other_seeds.verdict_lines(kept_rows([0.04, 0.05, 0.06], [-0.02, -0.03, -0.02]))
+    worse = other_seeds.verdict_lines(kept_rows([0.04, 0.05, 0.06], [-0.02, -0.03, -0.02]), "dqn")
     assert "widens it in 4 of 4" in worse[0]
     assert "less found" in worse[0]
-    better = other_seeds.verdict_lines(kept_rows([-0.04, -0.05, -0.06], [0.02, -0.02, 0.0]))
+    better = other_seeds.verdict_lines(kept_rows([-0.04, -0.05, -0.06], [0.02, -0.02, 0.0]), "dqn")
     assert "narrows it in 4 of 4" in better[0]
     assert "as much found" in better[0]
-    unclear = other_seeds.verdict_lines(kept_rows([-0.04, 0.05, 0.0], [0.0, 0.0, 0.01]))
+    unclear = other_seeds.verdict_lines(kept_rows([-0.04, 0.05, 0.0], [0.0, 0.0, 0.01]), "dqn")
     assert "leaves it in 4 of 4" in unclear[0]
