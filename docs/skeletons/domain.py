@@ -43,9 +43,10 @@ from parity311.engines.stream.process import (
     describe_scene,
 )
 from parity311.engines.stream.rules import Reading, StreamLayout, stream_rules
-from parity311.estimation.stream import example_params, true_params
+from parity311.estimation.stream import example_params
 from parity311.estimation.stream_book import HISTORY_DAYS, StreamOffice
 from parity311.estimation.stream_dynamics import stream_dynamics
+from parity311.estimation.stream_truth import true_params
 from parity311.estimation.stream_view import stream_sight
 from parity311.mdp.contract import Action, Domain, Protocol
 from parity311.records.store import open_records

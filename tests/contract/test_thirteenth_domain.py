@@ -141,7 +141,7 @@ def test_it_appears_everywhere_without_another_edit(outcome: dict[str, Any]) -> 
 
 
 def test_agents_are_named_without_another_edit(outcome: dict[str, Any]) -> None:
-    offered = "cql, dqn, hdqn, reinforce, sarsa or td"
+    offered = "cql, dqn, hdqn, priced, reinforce, sarsa or td"
     assert outcome["names"] == [offered, "SARSA, paid for coverage"]
 
 
