@@ -71,7 +71,7 @@ NOT_RUN = (
     Reason("parity311 train boiler --agent sarsa", "the same"),
     Reason("parity311 city build --out cities/with-graffiti", "the same"),
     Reason("python -c", "the same"),
-    Reason("python tests/golden", "tests/golden writes one domain's figures"),
+    Reason("python -m tests.golden", "tests/golden writes one domain's figures"),
     Reason("python -m docs.reproduction", "needs a reproduction of hours"),
     Reason("python -m parity311.studies.reproduction.train_stage", "needs a prepared reproduction"),
 )

@@ -23,7 +23,7 @@ from parity311.evaluation.rollout import Contender, evaluate
 from parity311.mdp.harness import Harness
 
 STORED = Path(__file__).with_name("trajectories.json")
-WRITE = "tests/golden/test_trajectories.py"
+WRITE = "-m tests.golden.test_trajectories"
 PLAYABLE = [slug for slug, domain in all_domains().items() if domain.is_playable]
 
 

@@ -36,8 +36,9 @@ is cleared in days, a building without a permit stands for a year; nine in ten b
 BETWEEN_LOG_SDS = (0.25, 0.5, 1.0, 1.5)
 """Sds of log lifetimes between categories that are tried, all alike beforehand."""
 WRITTEN_BELIEF = (5.4, 1.6)
-"""Beta belief about the share written up: 0.77, as in Schoonard, Gould and Miller 1973 (trained
-inspectors missed 23 %), worth seven looks, so that 0.45 to 0.97 are taken for possible."""
+"""Beta belief about the share written up: 0.77, near the four in five that handbooks of inspection
+in industry give (Juran 1974, as quoted there; building inspectors may differ), worth seven looks, so
+that 0.45 to 0.97 are taken for possible."""
 
 FEWEST_IN_CATEGORY = 100
 """Visited cases below which a category is pooled with the other small ones (assumed)."""
