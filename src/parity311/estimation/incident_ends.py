@@ -37,8 +37,8 @@ BETWEEN_LOG_SDS = (0.25, 0.5, 1.0, 1.5)
 """Sds of log lifetimes between categories that are tried, all alike beforehand."""
 WRITTEN_BELIEF = (5.4, 1.6)
 """Beta belief about the share written up: 0.77, near the four in five that handbooks of inspection
-in industry give (Juran 1974, as quoted there; building inspectors may differ), worth seven looks, so
-that 0.45 to 0.97 are taken for possible."""
+in industry give (Juran 1974, as quoted there; building inspectors may differ), worth seven looks,
+so that 0.45 to 0.97 are taken for possible."""
 
 FEWEST_IN_CATEGORY = 100
 """Visited cases below which a category is pooled with the other small ones (assumed)."""

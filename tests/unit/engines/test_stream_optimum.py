@@ -154,8 +154,9 @@ def test_another_preference_gives_another_policy(params: StreamParams) -> None:
     dear = solve_stream(LAYOUT, params, harness, np.array([0.02, 0.98, 0.0, 0.0]))
     assert isinstance(cheap, TablePolicy)
     assert isinstance(dear, TablePolicy)
-    assert (np.asarray(cheap.actions) > 0).mean() > 0.1
-    assert (np.asarray(dear.actions) > 0).mean() < 0.01
+    shares = [(np.asarray(one.actions) > 0).mean() for one in (cheap, dear)]
+    assert shares[0] > 0.05
+    assert shares[1] < 0.01
 
 
 def test_a_policy_reads_its_own_state(params: StreamParams, solved: Solved) -> None:
