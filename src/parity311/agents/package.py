@@ -20,7 +20,7 @@ from parity311.agents.forward import part_of
 from parity311.errors import RunError
 from parity311.storage.aside import write_text_aside
 from parity311.storage.disk import telling_disk_errors
-from parity311.storage.hashes import hash_file, is_seal_broken, seal
+from parity311.storage.hashes import SEAL, hash_file, is_seal_broken, seal
 from parity311.storage.tensors import read_tensors, write_tensors
 
 FORMAT_VERSION = 2
@@ -70,7 +70,9 @@ def read_package(folder: Path) -> Package:
         manifest = json.loads((folder / MANIFEST).read_bytes())
         version = manifest["format_version"]
         arrays, _ = read_tensors(folder / WEIGHTS)
-        is_changed = is_seal_broken(manifest) or _is_other(folder / WEIGHTS, manifest)
+        # Packages of the oldest format have no seal; from all others it cannot go missing.
+        is_bare = version != OLDEST_READABLE and SEAL not in manifest
+        is_changed = is_bare or is_seal_broken(manifest) or _is_other(folder / WEIGHTS, manifest)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunError(
             f"There is no whole policy in {folder} ({error}); train and save it again."

@@ -66,7 +66,7 @@ class RunConfig:
     """Seed of the city, the agents and the test episodes"""
     domains: tuple[str, ...] = ("boiler", "heat")
     """Domains to take through it"""
-    agent: str = "priced"
+    agent: str = "dqn"
     """Agent that learns, with and without a weight on coverage"""
     n_steps: int = 8_000
     """Updates of each agent"""

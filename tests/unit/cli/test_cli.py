@@ -78,7 +78,8 @@ def test_the_help_of_train_names_every_agent() -> None:
 
 
 def test_the_check_misses_an_agent_that_is_not_named() -> None:
-    assert agents_not_named("dqn, cql, reinforce, hdqn, td, conditioned or bcq.") == {"bc", "plan"}
+    named = "dqn, cql, reinforce, hdqn, td, priced, conditioned or bcq."
+    assert agents_not_named(named) == {"bc", "plan"}
 
 
 @pytest.mark.parametrize(

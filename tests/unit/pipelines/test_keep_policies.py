@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import jax
 import numpy as np
@@ -20,6 +22,7 @@ from parity311.pipelines import keep_policies as keeping
 from parity311.pipelines.explain import explain_complaint, explain_run
 from parity311.pipelines.feature_price import feature_sets, price_features
 from parity311.pipelines.keep_policies import keep_episodes, keep_policies, network_of
+from parity311.records.strata import INCOME
 from parity311.report.explain_inputs import store_policies, store_variants
 from parity311.report.folder import open_run
 from parity311.report.store import start_run
@@ -31,6 +34,8 @@ pytestmark = pytest.mark.slow
 
 PLAIN = (0.5, 0.5, 0.0, 0.0)
 SETTINGS = {"hidden": (16, 16), "target_every": 100, "buffer_size": 2000}
+RECORDS: Any = SimpleNamespace(strata=INCOME)
+"""Nothing is read from them here but how their tracts are grouped."""
 DATES = {"date_from": date(2025, 1, 1), "date_to": date(2026, 1, 1)}
 
 
@@ -66,7 +71,7 @@ def trained(params) -> Trained:
 
 
 def test_one_policy_a_preference_with_complaints_on_record(trained, params) -> None:
-    kept = keep_policies(trained, None, params, setting="here", **DATES)
+    kept = keep_policies(trained, RECORDS, params, setting="here", **DATES)
     assert [one.policy for one in kept] == ["dqn", "dqn_equity_0.50"]
     plain, paid = kept
     assert plain.geographic == ("neighborhood_risk",)
@@ -88,7 +93,9 @@ def test_steps_of_episodes_stand_in_where_no_case_is_decided_about(trained, para
     assert domain.sight is not None
     hourly = replace(domain, sight=replace(domain.sight, is_repeated=True))
     harness = replace(trained.harness, domain=hourly, max_steps=20)
-    kept = keep_policies(replace(trained, harness=harness), None, params, setting="here", **DATES)
+    kept = keep_policies(
+        replace(trained, harness=harness), RECORDS, params, setting="here", **DATES
+    )
     assert len(kept) == 2
     assert kept[0].rows.shape == (16 * 20, harness.n_features)
     assert len(set(kept[0].tract)) == 16
@@ -128,7 +135,7 @@ def test_doing_without_place_is_priced(trained, params, tmp_path: Path) -> None:
     assert used["reward_change"] == used["recall_change"] == 0
     # In this table three quarters of what a filing tells lie in the feature that is dropped.
     assert without["recall_change_upper"] < 0
-    kept = keep_policies(trained, None, params, setting="here", **DATES)
+    kept = keep_policies(trained, RECORDS, params, setting="here", **DATES)
     with start_run(tmp_path, "run", {}) as run:
         store_policies(run, kept[:1])
         store_variants(run, [{"domain": "boiler", "setting": "here", **row} for row in rows])

@@ -86,6 +86,16 @@ def test_one_byte_changed_is_refused(name: str, tmp_path: Path) -> None:
     assert load_policy(folder).manifest["agent"] == "index"
 
 
+def test_a_manifest_without_its_seal_is_refused(tmp_path: Path) -> None:
+    folder = save_package(tmp_path / "policy", "snad", "index")
+    manifest = json.loads((folder / MANIFEST).read_text())
+    del manifest["seal"]
+    manifest["agent"] = "another"
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(RunError, match="was changed since it was saved"):
+        load_policy(folder)
+
+
 @pytest.mark.parametrize("name", [MANIFEST, WEIGHTS])
 def test_a_missing_file_is_refused(name: str, tmp_path: Path) -> None:
     folder = save_package(tmp_path / "policy", "snad", "index")
