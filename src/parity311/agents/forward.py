@@ -1,23 +1,29 @@
 """What a policy prefers, in NumPy alone: for a server that decides and never learns.
 
 A policy on disk is a flat mapping of arrays. Which arrays it has says what kind it is: a network,
-a table over discretised observations, a computed optimum, a hierarchy of two networks, a network
-held to the actions that were seen in the log, or a rule of thumb: a score and rising bars.
+a table over discretised observations, a computed optimum, a hierarchy of two networks, two networks
+of which one counts times the coverage price, a network held to the actions that were seen in the
+log, or a rule of thumb: a score and rising bars.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 import numpy as np
 
 Weights = Mapping[str, np.ndarray]
 """One agent's policy: names of nested parts are joined by a slash."""
 
+Values = TypeVar("Values")
+
 NOT_ALLOWED = -1e9
 """Preference of an action that may not be taken."""
 
 
+SAVES, COVERS = "saves", "covers"
+"""Parts of a policy whose value is linear in the coverage price (`agents/priced.py`)."""
 TIE = 1e-5
 """Scores this close to a bar that leaves them to chance count as at it, as in training."""
 JUST_BELOW = -1e-6
@@ -40,10 +46,10 @@ def score_actions_numpy(weights: Weights, observations: np.ndarray) -> np.ndarra
             apply_network_numpy(part_of(weights, "worker"), seen),
             np.asarray(weights["categories"]),
         )
-    if "covers/weight_0" in weights:
+    if f"{COVERS}/weight_0" in weights:
         plain, price = seen[..., :-1], seen[..., -1:]
-        covers = apply_network_numpy(part_of(weights, "covers"), plain)
-        return apply_network_numpy(part_of(weights, "saves"), plain) + price * covers
+        covers = apply_network_numpy(part_of(weights, COVERS), plain)
+        return apply_network_numpy(part_of(weights, SAVES), plain) + price * covers
     if "behaviour/weight_0" in weights:
         logits = apply_network_numpy(part_of(weights, "behaviour"), seen)
         is_supported = logits - logits.max(axis=-1, keepdims=True) >= weights["log_threshold"]
@@ -152,7 +158,7 @@ def hash_factors(n_features: int) -> np.ndarray:
     ) + np.uint32(1)
 
 
-def part_of(weights: Weights, name: str) -> dict[str, np.ndarray]:
+def part_of(weights: Mapping[str, Values], name: str) -> dict[str, Values]:
     """One part of a policy: the arrays whose names begin with it, without the prefix."""
     prefix = f"{name}/"
     return {key[len(prefix) :]: value for key, value in weights.items() if key.startswith(prefix)}

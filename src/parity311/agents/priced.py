@@ -21,6 +21,7 @@ from parity311.agents.adam import adam_step, zeros_like
 from parity311.agents.base import Agent, Rollout
 from parity311.agents.dqn import DQNConfig
 from parity311.agents.entry import AgentEntry
+from parity311.agents.forward import COVERS, SAVES, part_of
 from parity311.agents.networks import (
     Network,
     apply_network,
@@ -28,6 +29,7 @@ from parity311.agents.networks import (
     init_network,
     split_each,
 )
+from parity311.errors import InputError
 
 ENTRY = AgentEntry(
     says="DQN with prices of coverage outside of what it learns",
@@ -38,20 +40,29 @@ ENTRY = AgentEntry(
     probes=("values",),
 )
 
-SAVES, COVERS = "saves/", "covers/"
-"""Prefixes of the two networks among the arrays of a policy."""
+
+UNUSED = ("conservatism", "is_double", "averaging")
+"""Settings of DQN that this agent does not know."""
 
 
 @dataclass(frozen=True)
 class PricedConfig(DQNConfig):
-    """Hyper-parameters of DQN; the network of coverage has the same layers."""
+    """Hyper-parameters of DQN but for `UNUSED`; the network of coverage has the same layers."""
+
+    def __post_init__(self) -> None:
+        """Refuse what would be ignored."""
+        changed = [name for name in UNUSED if getattr(self, name) != getattr(DQNConfig, name)]
+        if changed:
+            raise InputError(
+                f"Agent 'priced' has no use for {', '.join(changed)}; leave it out, or choose dqn."
+            )
 
 
 class PricedState(NamedTuple):
     """Everything an update needs; all arrays but the buffer lead with the agent axis."""
 
     network: Network
-    """both networks, their names prefixed"""
+    """both networks, by the name of the part"""
     target: Network
     momentum: Network
     square: Network
@@ -77,15 +88,6 @@ def make_priced(config: PricedConfig | None = None) -> Agent:
         refresh_every=settings.target_every,
         config=settings,
     )
-
-
-def part_of(network: Network, prefix: str) -> Network:
-    """One of the two networks."""
-    return {
-        name.removeprefix(prefix): values
-        for name, values in network.items()
-        if name.startswith(prefix)
-    }
 
 
 def decide_by_price(policy: Network, key: jax.Array, observation: jax.Array) -> jax.Array:
@@ -120,8 +122,8 @@ def _init(
     sizes = (n_features - 1, *config.hidden, n_actions)
     parts = zip((SAVES, COVERS), split_each(keys, 2), strict=True)
     network = {
-        f"{prefix}{name}": values
-        for prefix, own in parts
+        f"{part}/{name}": values
+        for part, own in parts
         for name, values in init_network(own, sizes).items()
     }
     return PricedState(

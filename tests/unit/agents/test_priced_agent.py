@@ -14,6 +14,7 @@ from tests.learning.probes import Place, _probe
 
 from parity311.agents import agent_config, make_agent
 from parity311.agents.forward import score_actions_numpy
+from parity311.errors import InputError
 from parity311.mdp.contract import N_STRATA, Domain
 from parity311.mdp.equity import FEATURE_SCALE
 from parity311.mdp.harness import Harness
@@ -92,6 +93,14 @@ def test_without_a_weight_on_equity_nothing_is_learned_of_coverage() -> None:
     trained = learn("priced", weight=0.0)
     for sign in (-1.0, 1.0):
         assert values_at(trained, 0, sign, 0.0) == pytest.approx([SAVED, 0.0], abs=0.05)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"averaging": 0.01}, {"is_double": True}, {"conservatism": 0.1}]
+)
+def test_a_setting_it_would_ignore_is_refused(setting: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"no use for {next(iter(setting))}"):
+        agent_config("priced", setting)
 
 
 def test_served_and_trained_decide_alike() -> None:
