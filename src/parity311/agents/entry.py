@@ -24,6 +24,8 @@ class AgentEntry(NamedTuple):
     """whether it computes its policy instead of trying actions"""
     covers_preferences: bool = False
     """whether one of it serves every preference (`base.Agent.read_off`)"""
+    needs_prices: bool = False
+    """whether it learns only where equity is paid by coverage prices (the mode `dual`)"""
     inherits: str = ""
     """agent whose settings in a domain it takes where the domain names none for it; where empty,
     it shares only how far ahead that domain looks"""

@@ -36,6 +36,7 @@ ENTRY = AgentEntry(
     config="PricedConfig",
     maker="make_priced",
     title="priced DQN",
+    needs_prices=True,
     inherits="dqn",
     probes=("values",),
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from parity311.errors import TrainingError
 from parity311.mdp.equity import USUAL_TERM, EquityTerm
 
 if TYPE_CHECKING:
@@ -117,6 +118,11 @@ def agent_for(
     from parity311.agents import agent_config, get_entry, make_agent, setting_names
     from parity311.training.frontier import hull_of
 
+    if get_entry(agent).needs_prices and harness.equity_mode != "dual":
+        raise TrainingError(
+            f"Agent {agent!r} learns from coverage prices, which equity mode "
+            f"{harness.equity_mode!r} has none of; choose mode 'dual', or another agent."
+        )
     domain, allowed = harness.domain, setting_names(agent)
     shared = domain.agent_settings.get(DISCOUNT_OF, {})
     actions = domain.actions_of(harness.action_set)

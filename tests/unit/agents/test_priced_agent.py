@@ -14,10 +14,12 @@ from tests.learning.probes import Place, _probe
 
 from parity311.agents import agent_config, make_agent
 from parity311.agents.forward import score_actions_numpy
-from parity311.errors import InputError
+from parity311.domains import get_domain
+from parity311.errors import InputError, TrainingError
 from parity311.mdp.contract import N_STRATA, Domain
 from parity311.mdp.equity import FEATURE_SCALE
 from parity311.mdp.harness import Harness
+from parity311.training import agent_for
 from parity311.training.loop import Trained, train_agents
 
 pytestmark = pytest.mark.slow
@@ -101,6 +103,14 @@ def test_without_a_weight_on_equity_nothing_is_learned_of_coverage() -> None:
 def test_a_setting_it_would_ignore_is_refused(setting: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f"no use for {next(iter(setting))}"):
         agent_config("priced", setting)
+
+
+def test_a_mode_without_prices_is_refused() -> None:
+    domain = get_domain("boiler")
+    for mode in ("per_step", "windowed", "potential"):
+        with pytest.raises(TrainingError, match=f"mode '{mode}' has none of"):
+            agent_for(Harness(domain, equity_mode=mode), "priced", 100)
+    assert agent_for(Harness(domain), "priced", 100).name == "priced"
 
 
 def test_served_and_trained_decide_alike() -> None:
