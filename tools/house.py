@@ -23,8 +23,8 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 """Folders outside the package whose imports count as use by tests or docs."""
 
 LIMITS = {
-    "lines": 77_500,
-    "single importers": 78,
+    "lines": 79_500,
+    "single importers": 84,
     "class names used twice": 0,
     "public names nobody imports": 2,
     "cycles": 0,
@@ -33,7 +33,9 @@ LIMITS = {
 Raised once, by six thousand lines and eight modules, for a floor that was not there: `serving`, and
 a city that is played again (`city.replay`); and once by fifteen hundred lines and a module for
 cities in which estimators' assumptions are false (`city.departures`, `studies.worlds`); and by a
-thousand for what visits let pass (`estimation.incident_ends`) and values with prices outside."""
+thousand for what visits let pass (`estimation.incident_ends`) and values with prices outside; and
+by two thousand lines and six modules for the registry of policies (`lifecycle`), whose log, states,
+tables and gates are each read on their own."""
 
 
 @dataclass

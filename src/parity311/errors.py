@@ -9,6 +9,7 @@ allowed and what to do next. The command line prints the message and exits with 
     ├── FetchError        a server that does not answer, or not with what was asked for
     ├── RunError          a run folder that cannot be written, opened or rendered
     ├── BusyError         an output that another process is writing
+    ├── RegistryError     an act on a policy that is refused, or a registry that cannot be trusted
     ├── EstimationError   too little or contradictory data for an estimate
     └── TrainingError     training cannot start or cannot go on
 """
@@ -80,6 +81,10 @@ class BusyError(Parity311Error):
     Traceback (most recent call last):
     parity311.errors.BusyError: Another process is writing cities/...; wait until ...
     """
+
+
+class RegistryError(Parity311Error):
+    """An act on a policy that is refused, or a registry that cannot be opened or trusted."""
 
 
 class EstimationError(Parity311Error):

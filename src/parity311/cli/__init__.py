@@ -18,6 +18,7 @@ import typer
 from parity311.agents import list_agents
 from parity311.cli.audit import audit_command, documents_command, explain_command
 from parity311.cli.bench import bench_app
+from parity311.cli.lifecycle import policies_app
 from parity311.cli.off_policy import backtest_command
 from parity311.cli.options import (
     Cities,
@@ -36,7 +37,6 @@ from parity311.cli.records import fetch_app, records_app
 from parity311.cli.reporting import app as reporting_app
 from parity311.cli.serving import (
     evaluate_command,
-    policies_app,
     print_recommendations,
     recommend_command,
 )

@@ -24,7 +24,10 @@ from parity311.errors import InputError
 if TYPE_CHECKING:
     from parity311.serving.prices import PriceUpdate
 
-policies_app = typer.Typer(help="Look into saved policies.", no_args_is_help=True)
+policies_app = typer.Typer(
+    help="Make policies, look into them, and keep the registry of who decides.",
+    no_args_is_help=True,
+)
 
 PolicyFolder = Annotated[Path, typer.Argument(help="Folder of a saved policy.", metavar="POLICY")]
 N_PRINTED = 10
@@ -203,22 +206,6 @@ def show_command(policy: PolicyFolder, as_json: Json = False) -> None:
         _print_manifest(manifest)
 
 
-@policies_app.command("diff")
-def diff_command(
-    first: PolicyFolder,
-    second: Annotated[Path, typer.Argument(help="Folder of another.", metavar="OTHER")],
-    as_json: Json = False,
-) -> None:
-    """Say in what two saved policies differ."""
-    from parity311.serving.policy import differences, load_policy
-
-    found = differences(load_policy(first), load_policy(second))
-    if as_json:
-        print_json(found)
-    else:
-        _print_differences(found)
-
-
 def print_recommendations(summary: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     """Print a summary and the first recommendations."""
     from rich.box import SIMPLE_HEAD
@@ -280,16 +267,6 @@ def _print_manifest(manifest: dict[str, Any]) -> None:
         elif isinstance(value, list):
             value = ", ".join(f"{one:.4g}" if isinstance(one, float) else str(one) for one in value)
         typer.echo(f"{name.replace('_', ' ')}: {value}")
-
-
-def _print_differences(found: dict[str, Any]) -> None:
-    for name, pair in found["fields"].items():
-        typer.echo(f"{name.replace('_', ' ')}: {pair['first']} | {pair['second']}")
-    if not found["fields"]:
-        typer.echo("They say the same of themselves.")
-    if found["same_decisions"] is not None:
-        share = found["same_decisions"]
-        typer.echo(f"Same decision on {share:.1%} of observations within what training saw.")
 
 
 def _print_evaluation(found: dict[str, Any]) -> None:

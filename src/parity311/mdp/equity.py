@@ -16,8 +16,8 @@ What a served policy needs, prices, need and features, is computed in NumPy wher
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -451,3 +451,10 @@ USUAL_TERM = EquityTerm()
 PUBLISHED_TERM = EquityTerm("per_step", "two_strata", "all")
 """The paper's equity term (its Eq. 9): one step's correct escalations over all estimated incidents
 of the four weeks that end with it, low against high quintiles."""
+
+
+def term_of(manifest: Mapping[str, Any]) -> EquityTerm:
+    """The equity term of a policy; what earlier versions did not name was as by default."""
+    return EquityTerm(
+        **{name: manifest.get(name, usual) for name, usual in asdict(USUAL_TERM).items()}
+    )

@@ -29,11 +29,11 @@ from parity311.errors import InputError
 from parity311.estimation.world import World, make_world
 from parity311.evaluation.rollout import Contender, evaluate
 from parity311.mdp.contract import N_KNOWN_STRATA, TODAYS_RULE, Policy
+from parity311.mdp.equity import term_of
 from parity311.mdp.harness import Harness
 from parity311.resampling import mean_interval
 from parity311.serving.playing import AskedPolicy, play_by
 from parity311.serving.policy import LoadedPolicy, load_policy
-from parity311.training.saving import term_of
 
 TODAY, FRESH = "today's rule", "freshest first"
 RULES: dict[str, Rule] = {TODAY: severity_then_first_in, FRESH: severity_then_last_in}

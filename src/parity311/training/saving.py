@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import partial
@@ -17,7 +17,6 @@ from parity311.agents.package import MANIFEST, WEIGHTS, Arrays, Package, flatten
 from parity311.engines.heuristics import rule_arrays
 from parity311.errors import unknown_name
 from parity311.mdp.contract import N_STRATA, REWARD_NAMES, TODAYS_RULE
-from parity311.mdp.equity import USUAL_TERM, EquityTerm
 from parity311.mdp.harness import Harness
 from parity311.records.schema import FORMAT_VERSION as SCHEMA_VERSION
 from parity311.records.strata import GROUPED_BY, INCOME
@@ -165,13 +164,6 @@ def describe(
         "saved_on": date.today().isoformat(),
         "origin": asdict(origin or Origin()),
     }
-
-
-def term_of(manifest: Mapping[str, Any]) -> EquityTerm:
-    """The equity term of a policy; what earlier versions did not name was as by default."""
-    return EquityTerm(
-        **{name: manifest.get(name, usual) for name, usual in asdict(USUAL_TERM).items()}
-    )
 
 
 def state_reward(preference: np.ndarray, strata: str = INCOME) -> str:

@@ -26,14 +26,13 @@ import numpy as np
 from parity311.agents.package import read_package
 from parity311.errors import InputError, TrainingError
 from parity311.estimation.params_file import read_params
-from parity311.mdp.equity import USUAL_TERM, EquityTerm
+from parity311.mdp.equity import USUAL_TERM, EquityTerm, term_of
 from parity311.mdp.harness import Harness
 from parity311.storage.folders import holds_own
 from parity311.storage.locks import one_writer
 from parity311.training import agent_for
 from parity311.training.checkpoint import digest_arrays
 from parity311.training.loop import Trained
-from parity311.training.saving import term_of
 from parity311.training.train_run import SUMMARY, check_groups
 
 

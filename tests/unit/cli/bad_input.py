@@ -40,6 +40,18 @@ BASE: dict[str, tuple[str, ...]] = {
     "records compare": ("nowhere", "elsewhere"),
     "fetch nyc": ("--domains", "heat", "--out", "x"),
     "reporting validate": ("--city", "nowhere"),
+    "policies propose": ("nowhere", "--audit", "nowhere.json", "--by", "A", "--reason", "why"),
+    **{
+        f"policies {name}": ("heat-1", "--by", "A", "--reason", "why")
+        for name in ("shadow", "release", "retire")
+    },
+    **{
+        f"policies {name}": ("heat", "--by", "A", "--reason", "why")
+        for name in ("watch", "suspend", "resume", "rollback")
+    },
+    "policies export": ("heat", "--out", "x"),
+    "policies statement": ("nowhere",),
+    "policies diff": ("nowhere", "elsewhere"),
     "reporting spatial": ("--tracts", "nowhere.csv", "--edges", "nowhere.csv"),
 }
 """What a command needs beside the option that is tried; refused itself when it is opened."""

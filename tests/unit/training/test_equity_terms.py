@@ -13,14 +13,14 @@ from parity311.agents.dqn import DQNConfig, make_dqn
 from parity311.domains import get_domain
 from parity311.errors import InputError
 from parity311.evaluation.compare import check_comparable
-from parity311.mdp.equity import MODES, PUBLISHED_TERM, USUAL_TERM, EquityTerm
+from parity311.mdp.equity import MODES, PUBLISHED_TERM, USUAL_TERM, EquityTerm, term_of
 from parity311.mdp.harness import Harness
 from parity311.pipelines.frontier import FrontierConfig, command_for, run_frontier
 from parity311.pipelines.run import RunConfig, run_pipeline
 from parity311.serving.policy import load_policy
 from parity311.training import sweep
 from parity311.training.loop import identify
-from parity311.training.saving import describe, state_reward, term_of
+from parity311.training.saving import describe, state_reward
 from parity311.training.train_run import run_training
 
 SMALL = {"hidden": (8,), "target_every": 20, "buffer_size": 100}

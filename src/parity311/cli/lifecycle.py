@@ -1,0 +1,354 @@
+"""Commands on the registry of policies: who decides, since when, by whose word and why.
+
+`policies diff` and `policies statement` take a folder or a version of the registry.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from parity311.cli.options import Json, print_json
+from parity311.cli.serving import policies_app
+from parity311.errors import RegistryError
+
+if TYPE_CHECKING:
+    from parity311.lifecycle.registry import Registry
+    from parity311.lifecycle.statement import StatedLine
+    from parity311.serving.policy import LoadedPolicy
+
+NEEDS = ("sqlalchemy", "alembic")
+TODAY = "today's rule"
+
+DatabaseOption = Annotated[
+    str,
+    typer.Option(
+        "--database",
+        envvar="PARITY311_DATABASE",
+        help="postgresql://USER@HOST/NAME, or the path of a SQLite file.",
+    ),
+]
+DEFAULT_DATABASE = "registry/policies.db"
+By = Annotated[str, typer.Option("--by", help="Who decides this: a person's name.")]
+Why = Annotated[str, typer.Option("--reason", help="Why, for the log.")]
+VersionName = Annotated[
+    str, typer.Argument(help="Version, as `policies list` has it.", metavar="VERSION")
+]
+DomainName = Annotated[str, typer.Argument(help="Domain whose policy in office this is about.")]
+PolicyName = Annotated[
+    str, typer.Argument(help="Folder of a saved policy, or a version.", metavar="POLICY")
+]
+
+
+def _open(database: str, *, makes: bool = False) -> Registry:
+    absent = [name for name in NEEDS if find_spec(name) is None]
+    if absent:
+        raise RegistryError(
+            f"The registry needs the packages {', '.join(absent)}; install them with `pip install "
+            "'parity311[registry]'`."
+        )
+    from parity311.lifecycle.registry import Registry
+
+    return Registry(database, makes=makes)
+
+
+@policies_app.command("list")
+def list_command(database: DatabaseOption = DEFAULT_DATABASE, as_json: Json = False) -> None:
+    """List the registry: every version, where it stands, its audit, and who decided last."""
+    registry = _open(database)
+    found = registry.policies()
+    domains = dict.fromkeys(one.domain for one in found)
+    deciding = {domain: registry.deciding(domain) for domain in domains}
+    if as_json:
+        print_json({"policies": found, "deciding": deciding, "database": registry.database.where})
+        return
+    _print_table(
+        "",
+        ("version", "state", "audit", "last act", "by", "at", "reason"),
+        [
+            (one.version, one.state, one.verdict, one.last_act, one.by, _minute(one.at), one.reason)
+            for one in found
+        ],
+    )
+    for domain, version in deciding.items():
+        typer.echo(f"{domain}: {version or TODAY} decides")
+
+
+@policies_app.command("propose")
+def propose_command(
+    package: Annotated[Path, typer.Argument(help="Folder of a saved policy.", metavar="PACKAGE")],
+    audit: Annotated[
+        Path, typer.Option(help="audit.json that judges it, or the folder of the audit's run.")
+    ],
+    by: By,
+    reason: Why,
+    database: DatabaseOption = DEFAULT_DATABASE,
+    as_json: Json = False,
+) -> None:
+    """Take a policy and its audit up in the registry as a new version."""
+    registry = _open(database, makes=True)
+    version = registry.propose(package, audit, by=by, reason=reason)
+    row = registry.stored(version)
+    if as_json:
+        print_json({"version": version, "verdict": row.verdict, "database": database})
+        return
+    typer.echo(f"{version} is PROPOSED, its audit says {row.verdict} ({registry.database.where})")
+    typer.echo(f"Next: parity311 policies release {version} --by NAME --reason TEXT")
+
+
+@policies_app.command("shadow")
+def shadow_command(
+    version: VersionName,
+    by: By,
+    reason: Why,
+    database: DatabaseOption = DEFAULT_DATABASE,
+    as_json: Json = False,
+) -> None:
+    """Let a version recommend beside today's rule without being followed."""
+    _act("shadow", version, by, reason, database, as_json)
+
+
+@policies_app.command("release")
+def release_command(
+    version: VersionName,
+    by: By,
+    reason: Why,
+    insufficient_because: Annotated[
+        str, typer.Option(help="Why it goes live though its audit says INSUFFICIENT.")
+    ] = "",
+    database: DatabaseOption = DEFAULT_DATABASE,
+    as_json: Json = False,
+) -> None:
+    """Let a version decide in its domain; whoever was in office is retired."""
+    _act("release", version, by, reason, database, as_json, insufficient_because)
+
+
+@policies_app.command("watch")
+def watch_command(
+    domain: DomainName,
+    by: By,
+    reason: Why,
+    database: DatabaseOption = DEFAULT_DATABASE,
+    as_json: Json = False,
+) -> None:
+    """Say that the policy that decides is looked at closely; it goes on deciding."""
+    _act("watch", domain, by, reason, database, as_json)
+
+
+@policies_app.command("suspend")
+def suspend_command(
+    domain: DomainName,
+    by: By,
+    reason: Why,
+    database: DatabaseOption = DEFAULT_DATABASE,
+    as_json: Json = False,
+) -> None:
+    """Stop the policy of a domain: today's rule decides until it is resumed."""
+    _act("suspend", domain, by, reason, database, as_json)
+
+
+@policies_app.command("resume")
+def resume_command(
+    domain: DomainName,
+    by: By,
+    reason: Why,
+    database: DatabaseOption = DEFAULT_DATABASE,
+    as_json: Json = False,
+) -> None:
+    """Let the policy of a domain that was suspended or watched decide again."""
+    _act("resume", domain, by, reason, database, as_json)
+
+
+@policies_app.command("rollback")
+def rollback_command(
+    domain: DomainName,
+    by: By,
+    reason: Why,
+    database: DatabaseOption = DEFAULT_DATABASE,
+    as_json: Json = False,
+) -> None:
+    """Retire the policy of a domain; the one before it decides again, or today's rule."""
+    _act("rollback", domain, by, reason, database, as_json)
+
+
+@policies_app.command("retire")
+def retire_command(
+    version: VersionName,
+    by: By,
+    reason: Why,
+    database: DatabaseOption = DEFAULT_DATABASE,
+    as_json: Json = False,
+) -> None:
+    """Retire a version for good."""
+    _act("retire", version, by, reason, database, as_json)
+
+
+def _act(
+    action: str,
+    subject: str,
+    by: str,
+    reason: str,
+    database: str,
+    as_json: bool,
+    insufficient_because: str = "",
+) -> None:
+    registry = _open(database)
+    entry = registry.act(
+        action, subject, by=by, reason=reason, insufficient_because=insufficient_because
+    )
+    decides = entry.details["decides"]
+    if as_json:
+        print_json({"entry": entry, "decides": decides})
+        return
+    changes = ", ".join(f"{one} is {state}" for one, state in entry.details["changes"].items())
+    typer.echo(f"{changes}; {decides or TODAY} decides in {entry.domain}")
+    typer.echo(f"Entry {entry.seq} of the log, {entry.hash}")
+
+
+@policies_app.command("log")
+def log_command(database: DatabaseOption = DEFAULT_DATABASE, as_json: Json = False) -> None:
+    """Print every act, oldest first: when, who, what and why."""
+    entries = _open(database).log()
+    if as_json:
+        print_json({"entries": entries})
+        return
+    rows = [(one.seq, _minute(one.at), one.actor, one.action, one.version, one.reason)
+            for one in entries]  # fmt: skip
+    _print_table("", ("", "at", "by", "act", "version", "reason"), rows)
+
+
+@policies_app.command("verify")
+def verify_command(
+    head: Annotated[
+        str, typer.Option(help="Hash that was kept elsewhere: the log must still hold it.")
+    ] = "",
+    database: DatabaseOption = DEFAULT_DATABASE,
+    as_json: Json = False,
+) -> None:
+    """Check the chain of the log, every version, every package's hash and every state."""
+    registry = _open(database)
+    found = registry.verify(head)
+    if found.problems:
+        raise RegistryError(
+            f"The registry at {registry.database.where} does not verify: "
+            f"{'; '.join(found.problems)}. Take it back from a copy, and ask who could write to it."
+        )
+    if as_json:
+        print_json(found)
+        return
+    typer.echo(
+        f"{found.n_entries} entries and {found.n_versions} versions verify. Keep the last hash "
+        f"outside of the database, for `verify --head`: {found.head}"
+    )
+
+
+@policies_app.command("export")
+def export_command(
+    name: Annotated[
+        str, typer.Argument(help="Version, or a domain: the one that decides.", metavar="NAME")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write the policy to.", file_okay=False)],
+    database: DatabaseOption = DEFAULT_DATABASE,
+) -> None:
+    """Write a version's package to a folder, to recommend with."""
+    registry = _open(database)
+    version = name if _is_version(name) else registry.deciding(name)
+    if version is None:
+        raise RegistryError(
+            f"In {name!r} {TODAY} decides, and no policy; `parity311 policies list` has what there "
+            "is."
+        )
+    registry.export(version, out)
+    typer.echo(f"{version} in {out}")
+    typer.echo(f"Next: parity311 recommend {out} --records DIR")
+
+
+@policies_app.command("statement")
+def statement_command(
+    policy: PolicyName, database: DatabaseOption = DEFAULT_DATABASE, as_json: Json = False
+) -> None:
+    """Say in plain words what a policy was paid for: its reward statement."""
+    from parity311.lifecycle.statement import STATEMENT_VERSION
+
+    loaded, lines = _read(policy, database)
+    if as_json:
+        reward = loaded.manifest["reward"]
+        print_json({"statement_version": STATEMENT_VERSION, "reward": reward, "lines": lines})
+        return
+    typer.echo(f"{policy} in {loaded.manifest['domain']} was made for: {loaded.manifest['reward']}")
+    _print_table("", ("", "set to"), [(line.words, line.value) for line in lines])
+    typer.echo(f"Reward statement, version {STATEMENT_VERSION}")
+
+
+@policies_app.command("diff")
+def diff_command(
+    first: PolicyName,
+    second: Annotated[str, typer.Argument(help="Another one, likewise.", metavar="OTHER")],
+    database: DatabaseOption = DEFAULT_DATABASE,
+    as_json: Json = False,
+) -> None:
+    """Say in what two policies differ: what they are paid for, in plain words, and the rest."""
+    from parity311.lifecycle.statement import changed_lines
+    from parity311.serving.policy import differences
+
+    (one, stated), (other, restated) = _read(first, database), _read(second, database)
+    changed = changed_lines(stated, restated)
+    found = {**differences(one, other), "statement": changed}
+    if as_json:
+        print_json(found)
+        return
+    if changed:
+        rows = [(row["what"], row["first"], row["second"]) for row in changed]
+        _print_table("What they are paid for", ("", first, second), rows)
+        typer.echo(f"The other {len(stated) - len(changed)} lines of the statement are the same.")
+    else:
+        typer.echo("They are paid for the same.")
+    _print_differences(found)
+
+
+def _print_differences(found: dict[str, Any]) -> None:
+    for name, pair in found["fields"].items():
+        typer.echo(f"{name.replace('_', ' ')}: {pair['first']} | {pair['second']}")
+    if not found["fields"]:
+        typer.echo("They say the same of themselves.")
+    if found["same_decisions"] is not None:
+        share = found["same_decisions"]
+        typer.echo(f"Same decision on {share:.1%} of observations within what training saw.")
+
+
+def _is_version(name: str) -> bool:
+    return re.fullmatch(r"\w+-\d+", name) is not None and not Path(name).exists()
+
+
+def _read(name: str, database: str) -> tuple[LoadedPolicy, tuple[StatedLine, ...]]:
+    """A policy with its statement, from a folder or from the registry."""
+    from parity311.lifecycle.statement import state_policy
+    from parity311.serving.policy import load_policy
+
+    if not _is_version(name):
+        loaded = load_policy(name)
+        return loaded, state_policy(loaded.manifest)
+    registry = _open(database)
+    return registry.load(name), registry.statement(name)
+
+
+def _minute(at: str) -> str:
+    return at[:16].replace("T", " ")
+
+
+def _print_table(title: str, headings: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=title or None, box=SIMPLE_HEAD)
+    for heading in headings:
+        table.add_column(escape(heading), overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(str(cell)) for cell in row))
+    Console().print(table)

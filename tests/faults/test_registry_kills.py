@@ -1,0 +1,44 @@
+"""A handful of the kills of `python -m tests.faults.registry_kills`, and the twin they must catch."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.postgres import what_is_lacking
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run_kills(*options: str) -> tuple[int, dict[str, Any]]:
+    """Exit code and what was found, in a process of its own that may fork."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.faults.registry_kills", *options],
+        capture_output=True, text=True, check=False, timeout=300, cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("options", [(), ("--postgresql",)], ids=["sqlite", "postgresql"])
+def test_no_approval_is_lost_and_nobody_is_live_twice(options: tuple[str, ...]) -> None:
+    if options and what_is_lacking():
+        pytest.skip(what_is_lacking())
+    code, found = run_kills("--points", "8", *options)
+    assert found["faults"] == []
+    assert code == 0
+    assert found["outcomes"]["killed"] == 8
+
+
+def test_acts_told_before_they_are_kept_are_caught() -> None:
+    code, found = run_kills("--points", "24", "--twin")
+    assert code == 1
+    assert any("an act that was told is lost" in one for one in found["faults"])
