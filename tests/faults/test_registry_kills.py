@@ -1,4 +1,4 @@
-"""A handful of the kills of `python -m tests.faults.registry_kills`, and the twin they must catch."""
+"""A handful of the kills of `python -m tests.faults.registry_kills`, and what they must catch."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.postgres import what_is_lacking
 
 pytestmark = pytest.mark.slow

@@ -121,7 +121,7 @@ def read_audit(path: Path, manifest: Mapping[str, Any]) -> AuditEvidence:
     if plain.get("spec_sha256", spec.sha256) != spec.sha256:
         raise RegistryError(f"The specification in {file} was changed; make the audit again.")
     if (file.parent / RUN_FILE).is_file():
-        _check_run(file)
+        _check_run(file, manifest)
     if "weights_sha256" in named and named["weights_sha256"] != manifest.get("weights_sha256"):
         raise RegistryError(f"{file} is the audit of another package; audit this one.")
     mine = _rows_about(rows, manifest, is_named="weights_sha256" in named)
@@ -136,11 +136,16 @@ def read_audit(path: Path, manifest: Mapping[str, Any]) -> AuditEvidence:
     return AuditEvidence(verdict, reason, spec, tuple(mine), hashlib.sha256(content).hexdigest())
 
 
-def _check_run(file: Path) -> None:
-    """Whether the audit's run is as it was written, and says the same of its own metrics."""
+def _check_run(file: Path, manifest: Mapping[str, Any]) -> None:
+    """Refuse an audit that is not as its run was written, or is of another run than the policy."""
     run = read_run_folder(file.parent)
     if file.name in run.changed_files():
         raise RegistryError(f"{file} was changed since its run was written; make the audit again.")
+    audited, made_in = run.config.get("run"), (manifest.get("origin") or {}).get("run")
+    if audited and made_in and audited != made_in:
+        raise RegistryError(
+            f"{file} audits the run {audited}, and the policy comes from {made_in}; audit that one."
+        )
 
 
 def _equity(manifest: Mapping[str, Any]) -> float:
@@ -163,12 +168,11 @@ def _rows_about(
 
 
 def _worst(rows: Sequence[dict[str, Any]], spec: AuditSpec, file: Path) -> tuple[str, str]:
-    """The gravest verdict, per incident where there is one, with its reason."""
+    """The gravest verdict over all groupings, with its reason."""
     found: list[tuple[str, str]] = []
     for strata in dict.fromkeys(row.get("strata") for row in rows):
         mine = [row for row in rows if row.get("strata") == strata]
-        need = [row for row in mine if row.get("denominator") in PER_NEED]
-        for row in need or mine:
+        for row in _rows_that_count(mine):
             if row["verdict"] not in GRAVEST_FIRST or not _follows(row, spec):
                 raise RegistryError(
                     f"{file} says {row['verdict']!r} by {strata} per {row.get('denominator')}, "
@@ -177,6 +181,17 @@ def _worst(rows: Sequence[dict[str, Any]], spec: AuditSpec, file: Path) -> tuple
             reason = f"by {strata} per {row.get('denominator')}: {row.get('reason', '')}"
             found.append((row["verdict"], reason))
     return min(found, key=lambda one: GRAVEST_FIRST.index(one[0]))
+
+
+def _rows_that_count(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of one grouping the rows per actionable incident, else per incident, else all of them.
+
+    It is the verdict at the top of the audit's page; what fails per any incident counts as well.
+    """
+    need = [[row for row in rows if row.get("denominator") == name] for name in PER_NEED]
+    first = next((some for some in need if some), list(rows))
+    failed = [row for some in need for row in some if row["verdict"] == FAIL and row not in first]
+    return [*first, *failed]
 
 
 def _follows(row: Mapping[str, Any], spec: AuditSpec) -> bool:

@@ -57,8 +57,8 @@ def test_the_whole_way(call: Call, office: Office) -> None:
         (("watch", "heat"), "heat-1 is WATCH; heat-1 decides"),
         (("suspend", "heat"), "heat-1 is SUSPENDED; today's rule decides"),
         (("resume", "heat"), "heat-1 is LIVE"),
-        (("release", second), "heat-2 is LIVE, heat-1 is RETIRED; heat-2 decides"),
-        (("rollback", "heat"), "heat-2 is RETIRED, heat-1 is LIVE; heat-1 decides"),
+        (("release", second), "heat-1 is RETIRED, heat-2 is LIVE; heat-2 decides"),
+        (("rollback", "heat"), "heat-1 is LIVE, heat-2 is RETIRED; heat-1 decides"),
         (("retire", first), "heat-1 is RETIRED; today's rule decides"),
     ):
         code, out, err = call(*words, *BY)

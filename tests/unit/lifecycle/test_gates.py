@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.postgres import Server
 from tests.unit.explain.stored_run import make_run
 from tests.unit.lifecycle.offices import WHO, Office, audit_row, write_audit
 
@@ -19,7 +20,6 @@ from parity311.errors import InputError, Parity311Error, RegistryError
 from parity311.lifecycle import registry as registry_module
 from parity311.lifecycle.evidence import SCHEMA_VERSION, read_audit
 from parity311.pipelines.audit import audit_run
-from tests.postgres import Server
 
 
 def test_a_failed_audit_never_goes_live(office: Office) -> None:
@@ -58,7 +58,6 @@ def test_an_act_needs_a_name_and_a_reason(on_file: Office, given: str) -> None:
         ("schema_version", SCHEMA_VERSION + 1, "the records' schema"),
         ("schema_version", None, "the records' schema"),
         ("domain_version", 99, "the domain 'heat'"),
-        ("domain", "boilr", "Unknown domain"),
     ],
 )
 def test_a_policy_of_another_version_is_refused(
@@ -146,7 +145,10 @@ def verdict_of(folder: Path, *rows: dict[str, Any], **more: Any) -> str:
 def test_the_gravest_verdict_counts(tmp_path: Path) -> None:
     good, bad, unsure = (audit_row(one, PAID) for one in ("PASS", "FAIL", "INSUFFICIENT"))
     by_race = {"strata": "race5"}
-    per_complaint = {"denominator": "complaints"}
+    per_complaint, per_incident = {"denominator": "complaints"}, {"denominator": "incidents"}
+    assert verdict_of(tmp_path, good, unsure | per_incident) == "PASS"
+    assert verdict_of(tmp_path, good, bad | per_incident) == "FAIL"
+    assert verdict_of(tmp_path, unsure | per_incident, good | per_complaint) == "INSUFFICIENT"
     assert verdict_of(tmp_path, good) == "PASS"
     assert verdict_of(tmp_path, good, unsure | by_race) == "INSUFFICIENT"
     assert verdict_of(tmp_path, good, unsure, bad | by_race) == "FAIL"
@@ -159,11 +161,18 @@ def test_a_run_that_is_audited_is_believed_until_it_is_changed(tmp_path: Path) -
     found = audit_run(make_run(tmp_path / "runs"), AuditSpec(n_draws=100), root=tmp_path / "runs")
     folder = tmp_path / "runs" / found["audit"]
     manifest = MANIFEST_OF | {"preference": [0.7, 0.3, 0.0, 0.0]}
-    said = {row["policy"]: row["verdict"] for row in found["policies"]}
+    said = {
+        row["policy"]: row["verdict"]
+        for row in found["policies"]
+        if row["denominator"] == "actionable"
+    }
     assert read_audit(folder, manifest).verdict == said["dqn"]
     assert read_audit(folder / "audit.json", manifest | {"agent": "balanced"}).verdict == "FAIL"
     with pytest.raises(RegistryError, match="does not judge dqn in heat"):
         read_audit(folder, MANIFEST_OF)
+    assert read_audit(folder, manifest | {"origin": {"run": found["run"]}}).verdict == said["dqn"]
+    with pytest.raises(RegistryError, match="the policy comes from elsewhere"):
+        read_audit(folder, manifest | {"origin": {"run": "elsewhere"}})
     path = folder / "audit.json"
     path.write_text(path.read_text().replace("FAIL", "PASS"))
     with pytest.raises(Parity311Error, match="change|not as"):
@@ -244,7 +253,27 @@ def test_a_stricter_tau_is_kept_with_the_version(on_file: Office) -> None:
     assert lines["tau"] == "3 points"
 
 
-# A database that goes away
+# Databases
+
+
+def test_a_role_that_may_only_add_rows_is_enough(server: Server, office: Office) -> None:
+    """What docs/how-to/release-a-policy.md says of the role that acts."""
+    if office.registry.database.is_file:
+        pytest.skip("a file has no roles")
+    version = office.propose()
+    name = office.address.split("/")[3].split("?")[0]
+    clerk = f"clerk_{name}"
+    for statement in (
+        f"CREATE ROLE {clerk} LOGIN",
+        f"GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO {clerk}",
+        f"GRANT UPDATE ON states TO {clerk}",
+    ):
+        server.do(statement, name)
+    office.address = office.address.replace("parity311@", f"{clerk}@")
+    office.registry = office.open(makes=True)
+    office.registry.act("release", version, **WHO)
+    assert office.registry.propose(office.package(), office.audit("FAIL"), **WHO) == "heat-2"
+    assert office.registry.verify().problems == ()
 
 
 def test_a_server_that_goes_away_in_the_middle(
