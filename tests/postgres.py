@@ -69,7 +69,7 @@ class Server:
             [*command, "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C"],
             check=True, capture_output=True, **self._as,
         )  # fmt: skip
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Any = None
         self.start()
 
     def address(self, name: str = "postgres") -> str:

@@ -44,13 +44,18 @@ PolicyName = Annotated[
 ]
 
 
-def _open(database: str, *, makes: bool = False) -> Registry:
+def _check_packages() -> None:
+    """Refuse where the packages that a registry needs are not installed."""
     absent = [name for name in NEEDS if find_spec(name) is None]
     if absent:
         raise RegistryError(
             f"The registry needs the packages {', '.join(absent)}; install them with `pip install "
             "'parity311[registry]'`."
         )
+
+
+def _open(database: str, *, makes: bool = False) -> Registry:
+    _check_packages()
     from parity311.lifecycle.registry import Registry
 
     return Registry(database, makes=makes)
@@ -90,6 +95,10 @@ def propose_command(
     as_json: Json = False,
 ) -> None:
     """Take a policy and its audit up in the registry as a new version."""
+    _check_packages()
+    from parity311.lifecycle.registry import check_proposal
+
+    check_proposal(package, audit, by=by, reason=reason)
     registry = _open(database, makes=True)
     version = registry.propose(package, audit, by=by, reason=reason)
     row = registry.stored(version)

@@ -22,7 +22,7 @@ from parity311.agents.package import MANIFEST, WEIGHTS
 from parity311.errors import RegistryError, unknown_name
 from parity311.lifecycle.chain import COLUMNS, FIRST, LogEntry, add_entry, chain_problems
 from parity311.lifecycle.database import Database
-from parity311.lifecycle.evidence import PackageCopy, copy_package, read_audit
+from parity311.lifecycle.evidence import AuditEvidence, PackageCopy, copy_package, read_audit
 from parity311.lifecycle.gates import GOES_LIVE, check_gates, check_words
 from parity311.lifecycle.statement import STATEMENT_VERSION, StatedLine, state_policy
 from parity311.lifecycle.states import PROPOSE, PolicyState, Standing
@@ -85,10 +85,8 @@ class Registry:
 
         What is kept is a copy: what happens to the folder later changes nothing here.
         """
-        check_words(by, reason)
-        copy = copy_package(folder)
+        copy, evidence = check_proposal(folder, audit, by=by, reason=reason)
         manifest = copy.manifest
-        evidence = read_audit(audit, manifest)
         domain = manifest["domain"]
         statement = {
             "statement_version": STATEMENT_VERSION,
@@ -341,6 +339,15 @@ class Registry:
                 session.add(kept)
             kept.state = changes[version].value
             session.flush()
+
+
+def check_proposal(
+    folder: Path, audit: Path, *, by: str, reason: str
+) -> tuple[PackageCopy, AuditEvidence]:
+    """What would be proposed, read and checked; no registry is needed for it, nor made."""
+    check_words(by, reason)
+    copy = copy_package(folder)
+    return copy, read_audit(audit, copy.manifest)
 
 
 def _row(session: Session, version: str) -> VersionRow:

@@ -44,3 +44,9 @@ def office(request: pytest.FixtureRequest, tmp_path: Path) -> Office:
 def on_file(tmp_path: Path) -> Office:
     """The same on SQLite alone, for what has nothing to do with the database."""
     return Office(tmp_path, str(tmp_path / "registry" / "policies.db"))
+
+
+@pytest.fixture
+def on_server(server: Server, tmp_path: Path) -> Office:
+    """The same on PostgreSQL alone."""
+    return Office(tmp_path, fresh_database(server))

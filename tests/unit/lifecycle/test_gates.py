@@ -256,12 +256,10 @@ def test_a_stricter_tau_is_kept_with_the_version(on_file: Office) -> None:
 # Databases
 
 
-def test_a_role_that_may_only_add_rows_is_enough(server: Server, office: Office) -> None:
+def test_a_role_that_may_only_add_rows_is_enough(server: Server, on_server: Office) -> None:
     """What docs/how-to/release-a-policy.md says of the role that acts."""
-    if office.registry.database.is_file:
-        pytest.skip("a file has no roles")
-    version = office.propose()
-    name = office.address.split("/")[3].split("?")[0]
+    version = on_server.propose()
+    name = on_server.address.split("/")[3].split("?")[0]
     clerk = f"clerk_{name}"
     for statement in (
         f"CREATE ROLE {clerk} LOGIN",
@@ -269,19 +267,19 @@ def test_a_role_that_may_only_add_rows_is_enough(server: Server, office: Office)
         f"GRANT UPDATE ON states TO {clerk}",
     ):
         server.do(statement, name)
-    office.address = office.address.replace("parity311@", f"{clerk}@")
-    office.registry = office.open(makes=True)
-    office.registry.act("release", version, **WHO)
-    assert office.registry.propose(office.package(), office.audit("FAIL"), **WHO) == "heat-2"
-    assert office.registry.verify().problems == ()
+    on_server.address = on_server.address.replace("parity311@", f"{clerk}@")
+    on_server.registry = on_server.open(makes=True)
+    on_server.registry.act("release", version, **WHO)
+    assert (
+        on_server.registry.propose(on_server.package(), on_server.audit("FAIL"), **WHO) == "heat-2"
+    )
+    assert on_server.registry.verify().problems == ()
 
 
 def test_a_server_that_goes_away_in_the_middle(
-    server: Server, office: Office, monkeypatch: pytest.MonkeyPatch
+    server: Server, on_server: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if office.registry.database.is_file:
-        pytest.skip("a file does not go away by itself; the next test removes it")
-    live, other = office.released(), office.propose()
+    live, other = on_server.released(), on_server.propose()
 
     def stop(*given: Any) -> None:
         server.stop(signal.SIGQUIT)
@@ -289,14 +287,14 @@ def test_a_server_that_goes_away_in_the_middle(
     monkeypatch.setattr(registry_module, "check_gates", stop)
     try:
         with pytest.raises(RegistryError, match="undone whole: look with") as told:
-            office.registry.act("release", other, **WHO)
+            on_server.registry.act("release", other, **WHO)
         assert "\n" not in str(told.value)
         with pytest.raises(RegistryError, match="The database at postgresql://"):
-            office.registry.policies()
+            on_server.registry.policies()
     finally:
         server.start()
-    assert office.states == {live: "LIVE", other: "PROPOSED"}
-    assert office.registry.verify().problems == ()
+    assert on_server.states == {live: "LIVE", other: "PROPOSED"}
+    assert on_server.registry.verify().problems == ()
 
 
 def test_a_file_that_goes_away_is_not_made_anew(on_file: Office) -> None:
