@@ -6,9 +6,11 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PIP := $(BIN)/pip --disable-pip-version-check
 ARGS ?=
+# Programs that tests start for real, and the Debian package of each.
+PROGRAMS := initdb:postgresql
 PEERS ?= $(basename $(notdir $(wildcard benchmarks/peers/*.txt)))
 .DEFAULT_GOAL := help
-.PHONY: help run test lint docs peers clean
+.PHONY: help run test lint programs docs peers clean
 
 help: ## Say what each verb does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -17,11 +19,21 @@ run: $(VENV)/.core ## Build a small city, learn two domains, audit them, write r
 	@$(BIN)/parity311 run $(ARGS)
 	@echo "More: source $(BIN)/activate, then parity311 --help" >&2
 
-test: $(VENV)/.dev lint ## Check style, types and layers, then run every test
+test: $(VENV)/.dev lint programs ## Check style, types and layers, then run every test
 	@$(BIN)/pytest -n 2 $(ARGS)
 
 lint: $(VENV)/.dev ## Check style, types and the direction of imports
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/pyright && $(BIN)/lint-imports
+
+programs: ## Install the servers that tests start (root, Debian); elsewhere those tests skip
+	@missing=; for pair in $(PROGRAMS); do \
+	  ls /usr/lib/postgresql/*/bin/$${pair%%:*} >/dev/null 2>&1 || command -v $${pair%%:*} >/dev/null || \
+	  missing="$$missing $${pair##*:}"; done; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing$$missing, which tests start"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing >/dev/null; \
+	else echo "Not installed:$$missing; the tests that start them are skipped and say so" >&2; fi
 
 docs: $(VENV)/.dev ## Write the generated parts of README and docs
 	@$(BIN)/python -m docs.generate $(ARGS)

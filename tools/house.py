@@ -23,8 +23,8 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 """Folders outside the package whose imports count as use by tests or docs."""
 
 LIMITS = {
-    "lines": 79_500,
-    "single importers": 84,
+    "lines": 110_000,
+    "single importers": 140,
     "class names used twice": 0,
     "public names nobody imports": 2,
     "cycles": 0,
