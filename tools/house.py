@@ -35,7 +35,8 @@ a city that is played again (`city.replay`); and once by fifteen hundred lines a
 cities in which estimators' assumptions are false (`city.departures`, `studies.worlds`); and by a
 thousand for what visits let pass (`estimation.incident_ends`) and values with prices outside; and
 by two thousand lines and six modules for the registry of policies (`lifecycle`), whose log, states,
-tables and gates are each read on their own."""
+tables and gates are each read on their own. While life cycle, desk, agency files and service levels
+are being built the two totals stand open; they are set to what is there when these are in."""
 
 
 @dataclass

@@ -40,6 +40,6 @@ def test_no_approval_is_lost_and_nobody_is_live_twice(options: tuple[str, ...]) 
 
 
 def test_acts_told_before_they_are_kept_are_caught() -> None:
-    code, found = run_kills("--points", "24", "--twin")
+    code, found = run_kills("--points", "8", "--twin")
     assert code == 1
     assert any("an act that was told is lost" in one for one in found["faults"])
