@@ -54,12 +54,13 @@ def cross_fitted_action_values(
     n_logs, n_episodes, n_steps = logs.shape
     fold = np.arange(n_episodes) % N_FOLDS
     q = np.zeros((*logs.action.shape, logs.n_actions, logs.outcome.shape[-1]))
-    for number in range(N_FOLDS):
-        others = np.broadcast_to(fold != number, (n_logs, n_episodes)).astype(np.float64)
-        fit = fit_values(logs, basis, target, others, discount)
-        mine = np.flatnonzero(fold == number)
-        for step in range(n_steps):
-            q[:, mine, step] = action_values(basis[:, mine, step], fit.theta[step])
+    for log in range(n_logs):
+        for number in range(N_FOLDS):
+            others = (fold != number).astype(np.float64)
+            fit = fit_values(logs, log, basis, target, others, discount)
+            mine = np.flatnonzero(fold == number)
+            for step in range(n_steps):
+                q[log, mine, step] = action_values(basis[log, mine, step], fit.theta[step])
     return q * logs.is_live[..., None, None]
 
 
