@@ -138,11 +138,12 @@ def test_few_effective_episodes_are_refused() -> None:
     found = evaluate_policy(logs, target_chances(logs, np.array([[0.02, 0.98], [0.98, 0.02]])))
     assert found.estimates["ordinary"].is_refused.all()
     assert "effective episodes" in found.reason("ordinary")
-    assert "adds up unseen" in found.reason("fitted_q")
-    short = write_toy_logs(1, 300, 6, seed=9)
-    few = evaluate_policy(short, target_chances(short, np.array([[0.02, 0.98], [0.98, 0.02]])))
-    assert few.estimates["ordinary"].is_refused.all()
-    assert not few.estimates["fitted_q"].is_refused[0, 0]
+    assert "to hold a model against" in found.reason("fitted_q")
+    alone = evaluate_policy(
+        logs, target_chances(logs, BEHAVIOUR), Options(estimators=("fitted_q",), min_effective=301)
+    )
+    assert "301 are needed" in alone.reason("fitted_q")
+    assert list(alone.estimates) == ["fitted_q"]
 
 
 def test_bounds_are_the_extremes_over_all_allowed_weights() -> None:

@@ -105,7 +105,7 @@ SETTINGS = (
     # Whole episodes: the log's rule with a little less chance in it, with none, and another rule.
     LogSetting("snad, a little less chance", WHOLE, "snad", 87, 100, "score", "score", 0.3,
             target_epsilon=0.27),
-    LogSetting("snad, less chance", WHOLE, "snad", 87, 100, "score", "score", 0.3,
+    LogSetting("snad, less chance", WHOLE, "snad", 87, 200, "score", "score", 0.3,
             target_epsilon=0.22),
     LogSetting("snad, no chance", WHOLE, "snad", 87, 100, "score", "score", 0.3),
     LogSetting("snad, another rule", WHOLE, "snad", 87, 100, "emerg", "score", 0.5),
@@ -270,7 +270,7 @@ def score_estimator(
 ) -> dict[str, Any]:
     """Coverage among the logs that were answered, overall and by stratum.
 
-    `coverage_unrefused` is that of an estimator which never refuses.
+    `coverage_unrefused` is that of an estimator which never refuses, and of a model alone.
     """
     estimate = evaluation.estimates[name]
     is_answered = ~estimate.is_refused
@@ -295,8 +295,8 @@ def score_estimator(
         "n_answered": n,
         "refused": 1.0 - n / len(first),
         "effective_size": float(estimate.effective_size[:, 0].mean()),
-        "largest_share": float(estimate.largest_share[:, 0].mean()),
-        "coverage_unrefused": _mean(held[:, 0]),
+        "effective_episodes": float(evaluation.n_effective[:, 0].mean()),
+        "coverage_unrefused": _mean(covers(estimate.alone, truth)[:, 0]),
         "coverage": _mean(held[first, 0]),
         "coverage_interval": [low, high],
         "bias": _mean(error),
