@@ -100,7 +100,7 @@ OFFICE = StreamOffice(
     # Code C weighs 1 a day, over an incident's 60 days; every second visit finds paint.
     speed_unit=60.0,
     cost_unit=2.0,
-    lifetime_days=PROCESS.hazard.lifetime_days,
+    example_lifetime_days=PROCESS.hazard.lifetime_days,
 )
 NAMES = ("complaint_level", "recurrence", "season", "backlog", "crew_free", "open_here")
 LAYOUT = StreamLayout(

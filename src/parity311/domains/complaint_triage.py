@@ -205,7 +205,7 @@ OFFICE = StreamOffice(
     # Ten dwelling units beside it.
     keep_unit=1700.0,
     has_dwellings=True,
-    lifetime_days=60.0,
+    example_lifetime_days=60.0,
 )
 
 PUBLISHED = ("days_since_last", "problem_detail", "queue")

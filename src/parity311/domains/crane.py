@@ -115,7 +115,7 @@ OFFICE = StreamOffice(
     speed_unit=96.0,
     # Two visits in five find something.
     cost_unit=2.5,
-    lifetime_days=24.0,
+    example_lifetime_days=24.0,
 )
 
 PUBLISHED = ("is_new", "is_recurrent", "neighborhood_frequency", "backlog", "hazard_level")

@@ -114,7 +114,7 @@ OFFICE = StreamOffice(
     # Ten dwelling units beside it.
     keep_unit=2850.0,
     has_dwellings=True,
-    lifetime_days=190.0,
+    example_lifetime_days=190.0,
 )
 
 PUBLISHED = ("recurrence", "borough", "address_gap")

@@ -291,7 +291,6 @@ LAYOUT = backlog_estimate.BacklogLayout(
     lambda located: located.stratum.astype(np.int64),
     SHAPE,
     np.full(N_STRATA, 5_000.0),
-    PROCESS.hazard.lifetime_days,
 )
 
 

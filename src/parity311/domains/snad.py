@@ -118,7 +118,7 @@ OFFICE = StreamOffice(
     # One visit in four finds something.
     cost_unit=4.0,
     # How long an incident lasts is declared with the process and assumed there.
-    lifetime_days=PROCESS.hazard.lifetime_days,
+    example_lifetime_days=PROCESS.hazard.lifetime_days,
 )
 
 PUBLISHED = ("neighbourhood", "complaint_level", "recurrence", "season")

@@ -18,6 +18,7 @@ from parity311.engines.backlog.params import make_backlog_params
 from parity311.engines.backlog.process import N_CODES, BacklogParams, BacklogShape
 from parity311.estimation import backlog_cases
 from parity311.estimation.backlog_cases import CHANCE_PRIOR, CasePlaces, QueueCases
+from parity311.estimation.incident_ends import mean_lifetime
 from parity311.mdp.contract import N_STRATA
 from parity311.records.cases import STRATUM
 from parity311.records.schema import VISIT_RESULTS
@@ -55,8 +56,6 @@ class BacklogLayout:
     shape: BacklogShape
     n_addresses: np.ndarray
     """(P,)"""
-    lifetime_days: float
-    """mean life of an incident where neither calibration nor truth gives one"""
 
 
 def estimate_backlog(
@@ -66,7 +65,7 @@ def estimate_backlog(
     cases = backlog_cases.read_cases(records, layout.domain, records.window[0], date_to)
     places = CasePlaces(layout.place_of(cases), layout.n_places)
     details = calibration.estimate.details
-    lifetime = float(details.get("mean_lifetime_days", layout.lifetime_days))
+    lifetime = mean_lifetime(details, layout.domain, records, date_to)
     looked = cases.got_in
     hit = (cases.result == VISIT_RESULTS.index("violation")).astype(np.float64)
     waited = np.maximum(np.nan_to_num(cases.visited - cases.last_heard), 0.0)

@@ -9,8 +9,9 @@ what is not known should count.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -123,6 +124,16 @@ def believe_ends(slug: str, records: Records, date_from: date, date_to: date) ->
     )
 
 
+def mean_lifetime(details: Mapping[str, Any], slug: str, records: Records, date_to: date) -> float:
+    """Mean days until an incident ends by itself: of the reports, else of visits before `date_to`.
+
+    `details` are those of a reporting estimate; not every estimator has a lifetime among them.
+    """
+    if "mean_lifetime_days" in details:
+        return float(details["mean_lifetime_days"])
+    return believe_ends(slug, records, records.window[0], date_to).mean().mean_days
+
+
 def combine(
     seen: Sequences,
     further: FurtherCases,
@@ -130,7 +141,14 @@ def combine(
     *,
     seed: int = 0,
 ) -> EndsBelief:
-    """Posterior from both signs; `written_belief` is the Beta belief about the share written up."""
+    """Posterior from both signs; `written_belief` is the Beta belief about the share written up.
+
+    Where nobody was visited it is what is believed beforehand.
+    """
+    if not len(seen.category):
+        nothing = np.zeros((1, len(GRID_DAYS), len(GRID_WRITTEN)))
+        drawn = _draw_posterior(nothing, written_belief, np.random.default_rng(seed))
+        return EndsBelief((POOLED,), np.ones(1), *drawn, 0.0)
     codes, sizes = np.unique(seen.category, return_counts=True)
     small = codes[sizes < FEWEST_IN_CATEGORY]
     named = [

@@ -348,7 +348,7 @@ def example_params(
         chance=chance,
         units=np.full(len(chance), 10.0),
         season_rates=np.asarray(season_rates),
-        lifetime_days=office.lifetime_days,
+        lifetime_days=office.example_lifetime_days,
         written_share=0.8,
         followed_share=0.05,
         lead_days=1.0,

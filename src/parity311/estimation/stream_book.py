@@ -67,7 +67,7 @@ class StreamOffice:
     """Severity-weighted dwelling-unit days that it keeps habitable"""
     has_dwellings: bool = False
     """Whether anybody lives behind the complaint; if not, retention is zero"""
-    lifetime_days: float = 60.0
+    example_lifetime_days: float = 60.0
     """Mean days until an incident ends by itself in the hand-made example; records tell theirs"""
 
 

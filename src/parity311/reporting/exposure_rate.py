@@ -64,6 +64,11 @@ class RateFit:
         """Share of reported incidents that get no further report whatever the exposure."""
         return float(1.0 / (1.0 + np.exp(-self.fit.parameters[-1])))
 
+    @property
+    def call_back_days(self) -> float | None:
+        """Mean days from an incident's end until a call finds it ended; None where none did."""
+        return float(np.exp(-self.fit.parameters[-2])) if self.fit.model.is_free[-2] else None
+
     def coefficients(self) -> list[dict[str, float | str]]:
         """Coefficients of the log rate with their standard errors; slopes per sd over areas."""
         errors = np.sqrt(np.maximum(np.diag(self.fit.covariance), 0.0))
@@ -253,6 +258,8 @@ def estimate_from_fit(
     }
     if has_rate:
         details["mean_lifetime_days"] = fitted.mean_lifetime_days
+    if fitted.call_back_days is not None:
+        details["call_back_days"] = fitted.call_back_days
     if fitted.fit.between is not None:
         details["between_incident_variance"] = fitted.fit.between.mode
     factors = _draw_factors(fitted, draws, table)

@@ -27,6 +27,9 @@ LOG_CALLBACK = (0.0, 1.5)
 LOGIT_SILENT = (-1.5, 1.5)
 """Belief about the share silent after the first report: 0.18 (0.01 to 0.8), wider than any value
 published."""
+USUAL_CALL_BACK_DAYS = float(np.exp(-LOG_CALLBACK[0]))
+USUAL_SILENT_SHARE = float(1.0 / (1.0 + np.exp(-LOGIT_SILENT[0])))
+"""What is believed of both where no estimator says more."""
 LOG_ODDS = (-0.5, 1.5)
 """Belief about log(λ/γ) of an average area: 1.27 to 1.63 reports per reported incident, as boroughs
 have (facts of Liu, Bhandaram and Garg), mean P(reported) of 0.2 to 0.4 or more; P(reported) of 0.05

@@ -9,8 +9,10 @@ from parity311.estimation.incident_ends import (
     GRID_DAYS,
     GRID_WRITTEN,
     POOLED,
+    USUAL_DAYS,
     EndsBelief,
     combine,
+    mean_lifetime,
 )
 from parity311.estimation.visit_sequences import (
     EDGES_DAYS,
@@ -279,3 +281,20 @@ def test_draws_are_joint_and_repeat() -> None:
     assert np.std([np.log(one.mean_days) for one in drawn]) == pytest.approx(found.log_sd, rel=0.3)
     spread = np.std([one.written_share for one in drawn])
     assert spread == pytest.approx(found.written_sd, rel=0.3)
+
+
+def test_without_a_visit_the_wide_belief_beforehand_is_all_there_is() -> None:
+    nobody = np.zeros(4, bool)
+    seen = play(4, 10.0).take(nobody)
+    found = combine(seen, None)  # pyright: ignore[reportArgumentType]
+    days = found.lifetime_days[:, 0]
+    low, high = np.percentile(days, [5, 95])
+    assert low < USUAL_DAYS / 4
+    assert high > 4 * USUAL_DAYS
+    assert np.median(days) == pytest.approx(USUAL_DAYS, rel=0.3)
+    assert found.mean().mean_days > 0
+
+
+def test_the_lifetime_of_the_reports_comes_before_any_belief() -> None:
+    told = mean_lifetime({"mean_lifetime_days": 3.0}, "heat", None, None)  # pyright: ignore
+    assert told == 3.0

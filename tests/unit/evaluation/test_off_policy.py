@@ -138,7 +138,12 @@ def test_few_effective_episodes_are_refused() -> None:
     found = evaluate_policy(logs, target_chances(logs, np.array([[0.02, 0.98], [0.98, 0.02]])))
     assert found.estimates["ordinary"].is_refused.all()
     assert "effective episodes" in found.reason("ordinary")
-    assert not found.estimates["fitted_q"].is_refused[0, 0]
+    assert "to hold a model against" in found.reason("fitted_q")
+    alone = evaluate_policy(
+        logs, target_chances(logs, BEHAVIOUR), Options(estimators=("fitted_q",), min_effective=301)
+    )
+    assert "301 are needed" in alone.reason("fitted_q")
+    assert list(alone.estimates) == ["fitted_q"]
 
 
 def test_bounds_are_the_extremes_over_all_allowed_weights() -> None:

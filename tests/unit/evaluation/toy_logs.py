@@ -25,19 +25,36 @@ def true_value(policy: np.ndarray, n_steps: int, discount: float = 1.0) -> float
     return float(START * value[1] + (1 - START) * value[0])
 
 
+def blur(policy: np.ndarray, noise: float) -> np.ndarray:
+    """What a policy does by true state where it sees the other one with chance `noise`."""
+    return (1.0 - noise) * policy + noise * policy[::-1]
+
+
 def write_toy_logs(
-    n_logs: int, n_episodes: int, n_steps: int, *, behaviour: np.ndarray = BEHAVIOUR, seed: int = 0
+    n_logs: int,
+    n_episodes: int,
+    n_steps: int,
+    *,
+    behaviour: np.ndarray = BEHAVIOUR,
+    seed: int = 0,
+    noise: float = 0.0,
 ) -> Logs:
-    """Logs with the propensities they were written with; the outcome once more as its half."""
+    """Logs with the propensities they were written with; the outcome once more as its half.
+
+    With `noise`, the chance that the other state is seen, no model of what is seen is right.
+    """
     rng = np.random.default_rng(seed)
     shape = (n_logs, n_episodes)
     state = (rng.random(shape) < START).astype(int)
     seen, taken, chance, reward = [], [], [], []
     for _ in range(n_steps):
-        action = (rng.random(shape) < behaviour[state, 1]).astype(int)
-        seen.append(state)
+        look = state
+        if noise > 0:
+            look = np.where(rng.random(shape) < noise, 1 - state, state)
+        action = (rng.random(shape) < behaviour[look, 1]).astype(int)
+        seen.append(look)
         taken.append(action)
-        chance.append(behaviour[state, action])
+        chance.append(behaviour[look, action])
         reward.append(REWARD[state, action] + rng.normal(scale=0.5, size=shape))
         moves = rng.random(shape) >= STAY[state, action]
         state = np.where(moves, 1 - state, state)

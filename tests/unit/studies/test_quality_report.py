@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from docs.quality_figures import NOT_MEASURED, quality_block
+from docs.quality_figures import NOT_MEASURED, quality_block, share_cell
 from safetensors.numpy import save_file
 
+from parity311.domains import all_domains
 from parity311.errors import InputError
 from parity311.studies.quality import jobs as quality_jobs
 from parity311.studies.quality import report as quality_bench
 from parity311.studies.quality.measure import BELIEVED, CEILING
 from parity311.studies.quality.report import report
-from parity311.studies.quality.settings import BARS, SETTINGS, VARIANTS
+from parity311.studies.quality.settings import BARS, PROVEN, SETTINGS, VARIANTS
 
 N_EPISODES = 40
 SEEDS = (1, 2, 3, 4)
@@ -31,6 +32,7 @@ def write_parts(
     validation: dict[str, float] | None = None,
     ceiling: float = 10.0,
     seeds: tuple[int, ...] = SEEDS,
+    is_exact: bool = True,
 ) -> None:
     """Parts of four cities in which every policy is the same constant above today's rule."""
     rng = np.random.default_rng(0)
@@ -45,7 +47,7 @@ def write_parts(
 
         names = {"balanced": 0.0, "random": -3.0, "index": 8.0, BELIEVED: 9.7, CEILING: ceiling}
         parts: dict[str, Any] = {
-            "rules": {"is_exact": True, "policies": [policy(n, g) for n, g in names.items()]}
+            "rules": {"is_exact": is_exact, "policies": [policy(n, g) for n, g in names.items()]}
         }
         parts["swaps"] = {"policies": [policy("with the truth about what visits find", 9.9)]}
         for name, gain in (gains or GAINS).items():
@@ -128,6 +130,39 @@ def test_a_city_with_a_missing_part_does_not_count(tmp_path: Path) -> None:
     assert row["cities"] == [1, 3, 4]
     with pytest.raises(InputError, match="no measured parts"):
         report(tmp_path, ["crane"], SEEDS)
+
+
+def test_a_ceiling_is_claimed_only_where_the_domain_proves_one() -> None:
+    proven = {slug for slug, one in all_domains().items() if one.ceiling.startswith("exact")}
+    assert set(PROVEN) == proven
+
+
+def test_agents_trained_in_the_truth_compete_wherever_no_ceiling_is_proven(tmp_path: Path) -> None:
+    for one in SETTINGS.values():
+        if one.is_binding and not one.variant:
+            assert one.searches_in_truth == (one.domain not in PROVEN), one.name
+    gains = {"dqn": 9.0, "dqn_steady": 9.8}
+    write_parts(tmp_path, "housing", gains, is_exact=False)
+    with pytest.raises(InputError, match="no measured parts"):
+        report(tmp_path, ["housing"], SEEDS)
+    write_parts(tmp_path, "housing", gains | {"in_truth_dqn_steady": 9.5}, is_exact=False)
+    (row,) = report(tmp_path, ["housing"], SEEDS)["settings"]
+    assert row["trained_in_truth"]
+
+
+def test_a_share_above_the_whole_way_has_a_word() -> None:
+    row = {
+        "setting": "housing",
+        "has_head_room": True,
+        "ceiling": "best known",
+        "trained_in_truth": True,
+        "share_of_way": {"value": 1.046, "lower": 1.033, "upper": 1.059},
+    }
+    assert "no bound" in share_cell(row)
+    below = row | {"share_of_way": {"value": 0.8, "lower": 0.7, "upper": 0.9}}
+    assert "no bound" not in share_cell(below)
+    assert "best rule known" in share_cell(row | {"trained_in_truth": False})
+    assert share_cell(row | {"ceiling": "exact"}).endswith("to the ceiling")
 
 
 def test_every_setting_names_a_bar_and_a_variant_and_can_be_chosen() -> None:

@@ -60,7 +60,6 @@ def layout_of(records: Records) -> backlog_estimate.BacklogLayout:
         lambda located: located.borough.astype(np.int64),
         SHAPE,
         n_addresses,
-        PROCESS.hazard.lifetime_days,
     )
 
 

@@ -125,7 +125,7 @@ OFFICE = StreamOffice(
     # Ten dwelling units beside it.
     keep_unit=1040.0,
     has_dwellings=True,
-    lifetime_days=PROCESS.hazard.lifetime_days,
+    example_lifetime_days=PROCESS.hazard.lifetime_days,
 )
 
 PUBLISHED = ("complaint_age", "denial_rate", "property_history")

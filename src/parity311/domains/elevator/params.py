@@ -98,10 +98,7 @@ def layout_of(records: Records) -> backlog_estimate.BacklogLayout:
     for (board, _, _), n in addresses_by_place(records, "b.elevators > 0").items():
         if board in BOARDS:
             n_addresses[BOARDS.index(board)] += n
-    life = PROCESS.hazard.lifetime_days
-    return backlog_estimate.BacklogLayout(
-        "elevator", len(BOARDS), place_of, SHAPE, n_addresses, life
-    )
+    return backlog_estimate.BacklogLayout("elevator", len(BOARDS), place_of, SHAPE, n_addresses)
 
 
 def truth(city: str | Path, date_from: date) -> Params:

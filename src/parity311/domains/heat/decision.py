@@ -54,9 +54,6 @@ COMPLAINT_KINDS = ComplaintKinds(
     slug="heat",
     flags=("is_building_wide", "is_no_heat"),
     units_edges=UNITS_EDGES,
-    # Where the calibration gives none: closing times of 2025, half within 1.9 days.
-    lifetime_days=3.7,
-    silent_share=0.1,
 )
 N_KINDS = COMPLAINT_KINDS.n_kinds
 KINDS = COMPLAINT_KINDS.parts

@@ -18,6 +18,7 @@ from parity311.arrays import jnp
 from parity311.domains.heat.office import OfficeParams
 from parity311.domains.heat.step import OfficeProcess
 from parity311.estimation import casebook
+from parity311.estimation.incident_ends import mean_lifetime
 from parity311.mdp.contract import N_STRATA
 from parity311.records.cases import STRATUM
 from parity311.records.schema import SEVERITIES, VISIT_RESULTS
@@ -32,17 +33,13 @@ WINDOW_DAYS = 28.0
 
 @dataclass(frozen=True)
 class ComplaintKinds:
-    """What a domain's complaints are told apart by, and what holds where nothing is known."""
+    """What a domain's complaints are told apart by."""
 
     slug: str
     flags: tuple[str, ...]
     """yes/no fields of a complaint"""
     units_edges: tuple[int, ...]
     """dwelling units at which the next level of building size begins"""
-    lifetime_days: float
-    """days until an incident ends by itself, where the calibration gives none"""
-    silent_share: float
-    """share of incidents nobody reports again, where the calibration gives none"""
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -90,6 +87,8 @@ class OfficeFigures:
     """(4,) by severity code"""
     lifetime_days: float
     silent_share: float
+    call_back_days: float
+    """mean, from an incident's end until a call finds it ended"""
     expiry_days: float
 
 
@@ -101,9 +100,11 @@ def estimate_figures(
     Incidents and reporting come from the calibration; what is actionable is known only where an
     inspector got in, and is corrected for incidents that had ended by then.
     """
+    from parity311.reporting.model import USUAL_CALL_BACK_DAYS, USUAL_SILENT_SHARE
+
     book = casebook.read_casebook(records, kinds.slug, records.window[0], date_to, kinds.flags)
     details = calibration.estimate.details
-    lifetime = float(details.get("mean_lifetime_days", kinds.lifetime_days))
+    lifetime = mean_lifetime(details, kinds.slug, records, date_to)
     cases = casebook.count_cases(book).sum(axis=0)
     season = cases / max(float((cases * book.days_by_month).sum()) / max(book.n_days, 1), 1e-9)
     looked = (book.result >= 0) & (book.result != VISIT_RESULTS.index("no_access"))
@@ -125,7 +126,8 @@ def estimate_figures(
         access=casebook.access_by_stratum(book.stratum[recent], gets_in),
         leads_days=casebook.leads_by_code(book),
         lifetime_days=lifetime,
-        silent_share=float(details.get("silent_share", kinds.silent_share)),
+        silent_share=float(details.get("silent_share", USUAL_SILENT_SHARE)),
+        call_back_days=float(details.get("call_back_days", USUAL_CALL_BACK_DAYS)),
         expiry_days=casebook.longest_wait(book),
     )
 
@@ -141,7 +143,12 @@ FROM buildings b LEFT JOIN tracts t ON t.geoid = b.tract WHERE b.units > 0 GROUP
 
 
 def true_figures(
-    records: Records, happened: Any, kinds: ComplaintKinds, date_from: date, silent_share: float
+    records: Records,
+    happened: Any,
+    kinds: ComplaintKinds,
+    date_from: date,
+    silent_share: float,
+    call_back_days: float,
 ) -> OfficeFigures:
     """What really was from `date_from` on; `happened` is the opened truth of a synthetic city."""
     slug = kinds.slug
@@ -177,6 +184,7 @@ def true_figures(
         leads_days=casebook.leads_by_code(book),
         lifetime_days=float(began["lifetime_days"].mean()),
         silent_share=silent_share,
+        call_back_days=call_back_days,
         expiry_days=casebook.longest_wait(book),
     )
 
@@ -187,7 +195,6 @@ def scale_to_office(
     *,
     linked_share: float,
     repair_days: float,
-    call_back_days: float,
 ) -> OfficeProcess:
     """Scale a city down to one office that takes in so many cases a day in its busiest month."""
     scale = cases_per_busy_day / figures.cases_per_day.max()
@@ -210,7 +217,7 @@ def scale_to_office(
             lead=number(figures.leads_days),
             service_level=number(casebook.SERVICE_LEVELS),
             max_attempts=jnp.int32(1),
-            call_back=number(call_back_days),
+            call_back=number(figures.call_back_days),
             expiry=number(figures.expiry_days),
         ),
     )

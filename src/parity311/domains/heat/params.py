@@ -27,8 +27,8 @@ from parity311.records.store import Records, open_records
 BUSIEST_MONTH = 0.75
 """Cases per slot in the busiest month: the office is the share of the city that this makes."""
 
-CALL_BACK_DAYS = 1.5
-"""Mean days until a call finds out that an incident has ended (assumed; HPD calls tenants)."""
+EXAMPLE_CALL_BACK_DAYS = 1.5
+"""Of the hand-made example; records tell theirs."""
 REPAIR_DAYS = 1.0
 """Days from a violation to the repair (assumed; class C violations are due within 24 hours)."""
 LINKED_SHARE = 0.9
@@ -51,7 +51,7 @@ def example() -> Params:
         complaints_per_day=BUSIEST_MONTH * SLOTS_PER_DAY * month / month.max(),
         visits_per_complaint=0.3,
         lifetime_days=3.7,
-        call_back_days=CALL_BACK_DAYS,
+        call_back_days=EXAMPLE_CALL_BACK_DAYS,
         repair_days=REPAIR_DAYS,
     )
 
@@ -63,7 +63,6 @@ def make_params(figures: OfficeFigures) -> Params:
         BUSIEST_MONTH * SLOTS_PER_DAY,
         linked_share=LINKED_SHARE,
         repair_days=REPAIR_DAYS,
-        call_back_days=CALL_BACK_DAYS,
     )
 
 
@@ -82,5 +81,6 @@ def truth(city: str | Path, date_from: date) -> Params:
     from parity311.records.truth import open_truth
 
     records, happened = open_records(city), open_truth(city)
-    silent = PROCESS.reporting.zero_inflation
-    return make_params(true_figures(records, happened, COMPLAINT_KINDS, date_from, silent))
+    silent, calls = PROCESS.reporting.zero_inflation, PROCESS.service.callback_days
+    assert calls is not None
+    return make_params(true_figures(records, happened, COMPLAINT_KINDS, date_from, silent, calls))

@@ -79,9 +79,8 @@ def layout_of(records: Records) -> backlog_estimate.BacklogLayout:
     n_addresses = np.ones(N_STRATA)
     for (_, _, stratum), n in addresses_by_place(records, "b.units > 0").items():
         n_addresses[stratum] += n
-    life = PROCESS.hazard.lifetime_days
     n_addresses = np.tile(n_addresses, N_CATEGORIES)
-    return backlog_estimate.BacklogLayout("housing", N_PLACES, place_of, SHAPE, n_addresses, life)
+    return backlog_estimate.BacklogLayout("housing", N_PLACES, place_of, SHAPE, n_addresses)
 
 
 def truth(city: str | Path, date_from: date) -> Params:

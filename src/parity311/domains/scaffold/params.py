@@ -42,7 +42,7 @@ def example() -> Params:
     )
 
 
-LAYOUT = site_layout("scaffold", MAX_STEPS, PROCESS.hazard.lifetime_days)
+LAYOUT = site_layout("scaffold", MAX_STEPS)
 
 
 def estimate(records: Records, calibration: Any, date_to: date) -> Params:

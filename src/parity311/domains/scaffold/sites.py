@@ -91,7 +91,7 @@ def make_site_params(
     )
 
 
-def site_layout(domain: str, max_steps: int, lifetime_days: float) -> BacklogLayout:
+def site_layout(domain: str, max_steps: int) -> BacklogLayout:
     """What the records of a domain are read by: a place is a stratum."""
     shape = engine.BacklogShape(
         steps_per_day=24, bin_steps=24, n_ages=15, max_steps=max_steps, most_arrivals=4
@@ -102,7 +102,6 @@ def site_layout(domain: str, max_steps: int, lifetime_days: float) -> BacklogLay
         lambda located: located.stratum.astype(np.int64),
         shape,
         np.ones(N_STRATA),
-        lifetime_days,
     )
 
 

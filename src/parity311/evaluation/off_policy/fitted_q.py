@@ -8,6 +8,9 @@ change with the step. A linear fit has implicit weights (Duan and Wang 2020): th
 
 with ω from the regression alone. They give the episodes' contributions, of which an interval is
 made, and an effective sample size, without any propensity.
+
+Everything a step needs of the decisions are sums over them, taken once: an episode of 365 steps
+costs hardly more than one of five.
 """
 
 from __future__ import annotations
@@ -17,7 +20,6 @@ from typing import NamedTuple
 import numpy as np
 
 from parity311.evaluation.off_policy.logs import Logs
-from parity311.evaluation.off_policy.weights import effective_size
 
 RIDGE = 1.0
 """Pseudo-observations that hold each coefficient but the intercept towards 0."""
@@ -26,15 +28,30 @@ MAX_LEVELS = 8
 MAX_LEVERAGE = 0.9
 
 
-class QFit(NamedTuple):
-    """Coefficients of Q_t by step, and what their regressions were made of."""
+class Sums(NamedTuple):
+    """What the regressions of every step are made of, over the decisions of one log."""
 
-    theta: list[np.ndarray]
-    """T arrays (L, A, D, K)"""
-    inverse_last: np.ndarray
-    """(L, A, D, D) of the regression of the last step, which has no next state"""
     inverse: np.ndarray
-    """(L, A, D, D) of the others"""
+    """(A, D, D) of the penalised Gram matrices"""
+    gram: np.ndarray
+    """(A, D, D) without the penalty"""
+    total: np.ndarray
+    """(A, D) sum of the basis"""
+    reward: np.ndarray
+    """(A, D, K) basis times outcome"""
+    onward: np.ndarray
+    """(A, D, A·D) basis times where the target is one step later"""
+
+
+class QFit(NamedTuple):
+    """Coefficients of Q_t by step, and what their regressions were made of, of one log."""
+
+    theta: np.ndarray
+    """(T, A, D, K)"""
+    last: Sums
+    """of the last step, which has no next state"""
+    going: Sums
+    """of the others"""
 
 
 def make_basis(observation: np.ndarray) -> np.ndarray:
@@ -66,138 +83,158 @@ def indicator_basis(cell: np.ndarray) -> np.ndarray:
     return np.concatenate([ones, indicator], axis=-1).astype(np.float64)
 
 
-def _rows(values: np.ndarray) -> np.ndarray:
-    """(L, E, T, …) -> (L, E·T, …)."""
-    return values.reshape(len(values), -1, *values.shape[3:])
+class Decisions(NamedTuple):
+    """Decisions of one log as rows, episode by episode; (N, …) each."""
+
+    basis: np.ndarray
+    action: np.ndarray
+    outcome: np.ndarray
+    onward: np.ndarray
+    """(N, A·D) where the target is one step later: its chances times the next basis"""
+    weight: np.ndarray
+    """(N,) 0 where the decision is left out"""
 
 
-class ActionRegression(NamedTuple):
-    """A regression per action on the same rows, ready for many goals."""
+def _decisions(
+    logs: Logs, log: int, basis: np.ndarray, target: np.ndarray, use: np.ndarray, is_last: bool
+) -> Decisions:
+    """All decisions for the last step's regression, those with a next step for the others'."""
+    part = slice(None) if is_last else slice(None, -1)
+    flat = lambda values: values.reshape(-1, *values.shape[2:])  # noqa: E731
+    here, size = basis[log][:, part], basis.shape[-1]
+    n = here.shape[0] * here.shape[1]
+    onward = np.zeros((n, 0))
+    if not is_last:
+        going = target[log][:, 1:] * logs.is_live[log][:, 1:, None]
+        onward = (going[..., None] * basis[log][:, 1:, None, :]).reshape(n, -1)
+    return Decisions(
+        here.reshape(n, size),
+        flat(logs.action[log][:, part]),
+        flat(logs.outcome[log][:, part]),
+        onward,
+        flat(use[:, part]),
+    )
 
-    masked: list[np.ndarray]
-    """A arrays (L, D, N): the rows of each action, transposed; 0 elsewhere"""
-    inverse: np.ndarray
-    """(L, A, D, D) of the penalised Gram matrices"""
 
-    def fit(self, goal: np.ndarray) -> np.ndarray:
-        """Coefficients (L, A, D, K) of goals (L, N, K)."""
-        found = [self.inverse[:, a] @ (mine @ goal) for a, mine in enumerate(self.masked)]
-        return np.stack(found, axis=1)
-
-
-def _prepare(
-    basis: np.ndarray, action: np.ndarray, weight: np.ndarray, n_actions: int
-) -> ActionRegression:
-    """Regressions on rows (L, E, S, D) with weights (L, E, S)."""
-    rows, taken, use = _rows(basis), _rows(action), _rows(weight)
-    penalty = np.diag(np.r_[1e-6, np.full(basis.shape[-1] - 1, RIDGE)])
-    flipped = rows.swapaxes(1, 2)
-    masked = [flipped * ((taken == a) * use)[:, None] for a in range(n_actions)]
-    grams = np.stack([mine @ rows + penalty for mine in masked], axis=1)
-    return ActionRegression(masked, np.linalg.inv(grams))
+def _sum(rows: Decisions, n_actions: int) -> Sums:
+    size = rows.basis.shape[-1]
+    penalty = np.diag(np.r_[1e-6, np.full(size - 1, RIDGE)])
+    grams, totals, rewards, onwards = [], [], [], []
+    for a in range(n_actions):
+        mine = (rows.action == a) & (rows.weight > 0)
+        here = rows.basis[mine]
+        flipped = (here * rows.weight[mine, None]).T
+        grams.append(flipped @ here)
+        totals.append(flipped.sum(axis=1))
+        rewards.append(flipped @ rows.outcome[mine])
+        onwards.append(flipped @ rows.onward[mine])
+    gram = np.stack(grams)
+    return Sums(
+        np.linalg.inv(gram + penalty),
+        gram,
+        np.stack(totals),
+        np.stack(rewards),
+        np.stack(onwards),
+    )
 
 
 def action_values(basis: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Q (L, N, A, K) of rows (L, N, D)."""
-    n_logs, n_actions, size, n_outcomes = theta.shape
-    flat = theta.transpose(0, 2, 1, 3).reshape(n_logs, size, n_actions * n_outcomes)
-    return (basis @ flat).reshape(n_logs, -1, n_actions, n_outcomes)
-
-
-def state_values(basis: np.ndarray, theta: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """V (L, N, K): action values at the target's chances (L, N, A)."""
-    return (action_values(basis, theta) * target[..., None]).sum(axis=2)
+    """Q (N, A, K) of rows (N, D) at coefficients (A, D, K)."""
+    n_actions, size, n_outcomes = theta.shape
+    flat = theta.transpose(1, 0, 2).reshape(size, -1)
+    return (basis @ flat).reshape(-1, n_actions, n_outcomes)
 
 
 def fit_values(
-    logs: Logs, basis: np.ndarray, target: np.ndarray, weight: np.ndarray, discount: float
+    logs: Logs, log: int, basis: np.ndarray, target: np.ndarray, weight: np.ndarray, discount: float
 ) -> QFit:
-    """Fit Q_t for every step; `weight` (L, E) leaves episodes out where it is 0."""
-    n_steps = logs.shape[2]
-    use = logs.is_live * weight[..., None]
-    whole = _prepare(basis, logs.action, use, logs.n_actions)
-    last = whole.fit(_rows(logs.outcome))
-    if n_steps == 1:
-        return QFit([last], whole.inverse, whole.inverse)
-    early = slice(None, -1)
-    going = _prepare(basis[:, :, early], logs.action[:, :, early], use[:, :, early], logs.n_actions)
-    after, chances = _rows(basis[:, :, 1:]), _rows(target[:, :, 1:])
-    goes_on = _rows(logs.is_live[:, :, 1:])[..., None]
-    reward = _rows(logs.outcome[:, :, early])
-    theta = [last]
-    for _ in range(n_steps - 1):
-        goal = reward + discount * goes_on * state_values(after, theta[0], chances)
-        theta.insert(0, going.fit(goal))
-    return QFit(theta, whole.inverse, going.inverse)
+    """Fit Q_t of one log for every step; `weight` (E,) leaves episodes out where it is 0."""
+    use = logs.is_live[log] * weight[:, None]
+    last = _sum(_decisions(logs, log, basis, target, use, True), logs.n_actions)
+    going, theta = last, [last.inverse @ last.reward]
+    if logs.shape[2] > 1:
+        going = _sum(_decisions(logs, log, basis, target, use, False), logs.n_actions)
+    for _ in range(logs.shape[2] - 1):
+        after = theta[-1].reshape(-1, theta[-1].shape[-1])
+        theta.append(going.inverse @ (going.reward + discount * going.onward @ after))
+    return QFit(np.stack(theta[::-1]), last, going)
 
 
 def fitted_q(
     logs: Logs, basis: np.ndarray, target: np.ndarray, discount: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values (L, E, K) that episodes contribute, and the effective number of decisions (L,)."""
-    n_logs, n_episodes, n_steps = logs.shape
-    fit = fit_values(logs, basis, target, np.ones((n_logs, n_episodes)), discount)
-    first = target[:, :, 0, :, None] * basis[:, :, 0, None, :]
-    reach = first.mean(axis=1)
-    values = state_values(basis[:, :, 0], fit.theta[0], target[:, :, 0])
-    sizes = []
-    for step in range(n_steps):
-        is_last = step == n_steps - 1
-        inverse = fit.inverse_last if is_last else fit.inverse
-        part = slice(None) if is_last else slice(None, -1)
-        weight, leverage = _implicit_weights(logs, basis, inverse, reach, part)
-        error = _temporal_error(logs, basis, target, fit.theta, step, discount, part)
-        scaled = weight / (1.0 - np.minimum(leverage, MAX_LEVERAGE))
-        values = values + (scaled[..., None] * error).sum(axis=2)
-        sizes.append(effective_size(weight.reshape(n_logs, -1)))
-        if not is_last:
-            reach = discount * _carry(logs, basis, target, weight)
-    return values, np.min(sizes, axis=0)
+    found = [_of_log(logs, log, basis, target, discount) for log in range(logs.shape[0])]
+    values, sizes = zip(*found, strict=True)
+    return np.stack(values), np.array(sizes)
 
 
-def _implicit_weights(
-    logs: Logs, basis: np.ndarray, inverse: np.ndarray, reach: np.ndarray, part: slice
-) -> tuple[np.ndarray, np.ndarray]:
-    """ω and leverage of every decision in the regression of one step, (L, E, S) each.
+def _of_log(
+    logs: Logs, log: int, basis: np.ndarray, target: np.ndarray, discount: float
+) -> tuple[np.ndarray, float]:
+    n_episodes = logs.shape[1]
+    fit = fit_values(logs, log, basis, target, np.ones(n_episodes), discount)
+    first = target[log][:, 0, :, None] * basis[log][:, 0, None, :]
+    pulls, sizes = [], []
+    reach = first.mean(axis=0)
+    for step in range(logs.shape[2]):
+        sums = fit.last if step == logs.shape[2] - 1 else fit.going
+        # ω of a decision is its basis times the pull of its action.
+        pull = np.einsum("ade,ae->ad", sums.inverse, reach) * n_episodes
+        pulls.append(pull)
+        sizes.append(_size(pull, sums))
+        if sums.onward.shape[-1]:
+            reach = discount * np.einsum("ad,ade->e", pull, sums.onward).reshape(pull.shape)
+            reach = reach / n_episodes
+    values = (first[..., None] * fit.theta[0]).sum(axis=(1, 2))
+    use = logs.is_live[log].astype(np.float64)
+    rows = _decisions(logs, log, basis, target, use, True)
+    values = values + _corrections(
+        rows, n_episodes, fit.last, pulls[-1:], fit.theta[-1:], None, discount
+    )
+    if logs.shape[2] > 1:
+        rows = _decisions(logs, log, basis, target, use, False)
+        theta, after = fit.theta[:-1], fit.theta[1:]
+        values = values + _corrections(
+            rows, n_episodes, fit.going, pulls[:-1], theta, after, discount
+        )
+    return values, float(min(sizes))
 
-    `reach` (L, A, D) is where the target is at that step, in the basis.
-    """
-    here, action = basis[:, :, part], logs.action[:, :, part]
-    live = logs.is_live[:, :, part]
-    pull = np.einsum("lade,lae->lad", inverse, reach) * logs.shape[1]
-    rows = _rows(here)
-    all_weights = (rows @ pull.swapaxes(1, 2)).reshape(*action.shape, logs.n_actions)
-    weight = np.take_along_axis(all_weights, action[..., None], axis=-1)[..., 0] * live
-    leverage = np.zeros(action.shape)
-    for a in range(logs.n_actions):
-        own = ((rows @ inverse[:, a]) * rows).sum(axis=-1).reshape(action.shape)
-        leverage = np.where(action == a, own, leverage)
-    return weight, leverage
+
+def _size(pull: np.ndarray, sums: Sums) -> float:
+    """Kish's effective number of the decisions' weights ω at one step."""
+    total = float((pull * sums.total).sum())
+    squares = float(np.einsum("ad,ade,ae->", pull, sums.gram, pull))
+    return total**2 / squares if squares > 0 else 0.0
 
 
-def _temporal_error(
-    logs: Logs,
-    basis: np.ndarray,
-    target: np.ndarray,
-    theta: list[np.ndarray],
-    step: int,
+def _corrections(
+    rows: Decisions,
+    n_episodes: int,
+    sums: Sums,
+    pulls: list[np.ndarray],
+    theta: np.ndarray,
+    after: np.ndarray | None,
     discount: float,
-    part: slice,
 ) -> np.ndarray:
-    """R + γ V_{t+1}(x') - Q_t(x, a) of every decision, (L, E, S, K)."""
-    action = logs.action[:, :, part]
-    shape = (*action.shape, logs.n_actions, logs.outcome.shape[-1])
-    q = action_values(_rows(basis[:, :, part]), theta[step]).reshape(shape)
-    own = np.take_along_axis(q, action[..., None, None], axis=3)[..., 0, :]
-    goal = logs.outcome[:, :, part]
-    if step < len(theta) - 1:
-        after = state_values(_rows(basis[:, :, 1:]), theta[step + 1], _rows(target[:, :, 1:]))
-        after = after.reshape(*action.shape, -1) * logs.is_live[:, :, 1:, None]
-        goal = goal + discount * after
-    return goal - own
+    """Σ_t ω_t (r + γ V_{t+1}(x') - Q_t(x, a)) by episode, (E, K).
 
-
-def _carry(logs: Logs, basis: np.ndarray, target: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Where the target is one step later, (L, A, D)."""
-    going = _rows((weight * logs.is_live[:, :, 1:])[..., None] * target[:, :, 1:])
-    return going.swapaxes(1, 2) @ _rows(basis[:, :, 1:]) / logs.shape[1]
+    `theta` and `after` (S, A, D, K) are the coefficients of the steps and of those that follow.
+    """
+    n_steps, n_actions, _, n_outcomes = theta.shape
+    found = np.zeros(rows.outcome.shape)
+    pull = np.stack(pulls)
+    for a in range(n_actions):
+        mine = (rows.action == a) & (rows.weight > 0)
+        here, onward = rows.basis[mine], rows.onward[mine]
+        leverage = ((here @ sums.inverse[a]) * here).sum(axis=-1)
+        scale = 1.0 / (1.0 - np.minimum(leverage, MAX_LEVERAGE))
+        error = (here @ pull[:, a].sum(axis=0))[:, None] * rows.outcome[mine]
+        for k in range(n_outcomes):
+            own = pull[:, a].T @ theta[:, a, :, k]
+            error[:, k] -= ((here @ own) * here).sum(axis=-1)
+            if after is not None:
+                next_one = pull[:, a].T @ after[..., k].reshape(n_steps, -1)
+                error[:, k] += discount * ((here @ next_one) * onward).sum(axis=-1)
+        found[mine] = scale[:, None] * error
+    return found.reshape(n_episodes, -1, n_outcomes).sum(axis=1)

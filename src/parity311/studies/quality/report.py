@@ -159,6 +159,9 @@ def read_city(folder: Path, setting: QualitySetting, city_seed: int) -> CityScor
         part = json.loads(path.read_text())
         found[part["name"]] = part
     wanted = {RULES, *(recipe.name for recipe in setting.recipes)}
+    if setting.searches_in_truth:
+        ours = (recipe.name for recipe in setting.recipes if not recipe.is_published)
+        wanted |= {f"{IN_TRUTH}{name}" for name in ours}
     if not wanted <= set(found):
         return None
     rules = {one["policy"]: np.array(one["rewards"]) for one in found[RULES]["policies"]}
@@ -244,6 +247,7 @@ def report_setting(
         "episodes_per_city": len(first.ceiling),
         "best_agent": {city.seed: city.best for city in cities},
         "ceiling": "exact" if first.is_exact else "best known",
+        "trained_in_truth": setting.searches_in_truth,
         "ceiling_policy": {city.seed: city.ceiling_name for city in cities},
         "lifetime_days": read_lifetimes(folder, setting, seeds),
         "learnable_share": {city.seed: city.learnable_share for city in cities},
