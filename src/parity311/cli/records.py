@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from parity311.cli.options import Json, folder_of_its_own, print_json, within
+from parity311.cli.options import DayFirst, Json, folder_of_its_own, print_json, within
+from parity311.errors import InputError
 
 fetch_app = typer.Typer(
     help="Download public records, resumable and verified.", no_args_is_help=True
@@ -100,6 +101,14 @@ def import_command(
     keep_unlocated: Annotated[
         bool, typer.Option(help="Keep rows without a tract in a place of their own per borough.")
     ] = False,
+    day_first: DayFirst = None,
+    read_as: Annotated[
+        list[str] | None,
+        typer.Option(help="FILE=KIND, where a file is not what its header tells; repeatable."),
+    ] = None,
+    sheet: Annotated[
+        str, typer.Option(help="Sheet of workbooks to read; the first with a table if empty.")
+    ] = "",
     memory_limit: Annotated[str, typer.Option(help="Memory before spilling to disk.")] = "3GB",
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -114,6 +123,9 @@ def import_command(
         domains=_split(domains),
         since=since.date() if since else None,
         keep_unlocated=keep_unlocated,
+        day_first=day_first,
+        read_as=dict(_pair(text) for text in read_as or ()),
+        sheet=sheet,
         memory_limit=memory_limit,
         overwrite=overwrite,
     )
@@ -133,7 +145,13 @@ def import_command(
             }
         )
         return
+    for source in manifest["sources"]:
+        typer.echo(f"{source['name']}: read as {source['read_as']}.")
+    typer.echo("")
     _print_sources(manifest["sources"])
+    aside = sum(sum(one.get("quarantined", {}).values()) for one in manifest["sources"])
+    if aside:
+        typer.echo(f"{aside:,} rows set aside: {out / 'quarantine'}")
     for sentence in describe_notes(manifest["notes"]):
         typer.echo(f"! {sentence}")
     typer.echo(f"Next: parity311 records check {out}")
@@ -206,6 +224,13 @@ def _closed(domain: dict[str, Any]) -> str:
     if at_once < 0.005:
         return f"{later:.0%}"
     return f"{later - at_once:.0%} (and {at_once:.0%} at once)"
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, is_pair, kind = text.rpartition("=")
+    if not (is_pair and name and kind):
+        raise InputError(f"--read-as {text} was given; write FILE=KIND, as rows.csv=sr311.")
+    return Path(name).name, kind
 
 
 def _print_sources(sources: list[dict[str, Any]]) -> None:

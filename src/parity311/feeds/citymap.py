@@ -21,8 +21,9 @@ import pyarrow as pa
 
 from parity311.errors import InputError, unknown_name
 from parity311.feeds import parsing as p
-from parity311.feeds.formats import FileLayout, Format
+from parity311.feeds.formats import Format
 from parity311.feeds.judge import APART
+from parity311.feeds.recognise import FileLayout
 from parity311.feeds.staging import Clock, rows_of, staged
 from parity311.feeds.tracts import SHARES, TractFigures
 from parity311.records.schema import CHANNELS, DISPOSITION_CLASSES, SEVERITIES
@@ -83,6 +84,8 @@ class CityMap:
     date_format: str | None = None
     time_zone: str | None = None
     """Clock that times with a UTC offset are turned to, like America/Chicago."""
+    day_first: bool | None = None
+    """Whether dates like 03/04/2024 have the day first; None: not said."""
     duplicate_values: tuple[str, ...] = ("true",)
     outcomes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Status of the source -> {class, visits}."""
@@ -248,6 +251,11 @@ def read_city_map(path: Path) -> CityMap:
         _check_keys(path, f"[{name}]", content.get(name, {}), allowed)
     complaints = dict(content.get("complaints", {}))
     date_format = complaints.pop("date_format", None)
+    day_first = complaints.pop("day_first", None)
+    if day_first not in (None, True, False):
+        raise InputError(
+            f"[complaints] of {path} has day_first {day_first!r}; write true or false."
+        )
     duplicate_values = tuple(str(value) for value in complaints.pop("duplicate_values", ["true"]))
     tracts = content.get("tracts", {})
     _check_fields(path, "complaints", complaints, COMPLAINT_FIELDS, REQUIRED_FIELDS)
@@ -264,6 +272,7 @@ def read_city_map(path: Path) -> CityMap:
         tracts=tracts,
         date_format=date_format,
         time_zone=time_zone,
+        day_first=day_first,
         duplicate_values=duplicate_values,
         outcomes=_check_outcomes(path, content.get("outcomes", {})),
         channels=_check_channels(content.get("channels", {})),
