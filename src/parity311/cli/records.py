@@ -93,7 +93,10 @@ def import_command(
     ],
     domains: Domains = None,
     city_map: Annotated[
-        Path | None, typer.Option("--map", help="TOML file that describes another city's columns.")
+        Path | None,
+        typer.Option(
+            "--map", help="TOML file of another city's columns, or chicago_311, boston_311 …"
+        ),
     ] = None,
     since: Annotated[
         datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Leave out earlier complaints.")
@@ -155,6 +158,51 @@ def import_command(
     for sentence in describe_notes(manifest["notes"]):
         typer.echo(f"! {sentence}")
     typer.echo(f"Next: parity311 records check {out}")
+
+
+@records_app.command("map")
+def map_command(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="Export of complaints; after it a table and a GeoJSON of tracts."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="File to write the map to; shown if not given.")
+    ] = None,
+    sheet: Annotated[
+        str, typer.Option(help="Sheet of workbooks to read; the first with a table if empty.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Propose a map file for a city nobody described, with how sure it is of each column."""
+    from tempfile import TemporaryDirectory
+
+    from parity311.feeds.propose import propose_map
+    from parity311.storage.aside import write_text_aside
+
+    if out is not None and out.exists():
+        raise InputError(f"{out} is there already; name another file, or move it away.")
+    with TemporaryDirectory() as scratch:
+        found = propose_map(paths, Path(scratch), sheet=sheet)
+    if out is not None:
+        write_text_aside(out, found.text)
+    if as_json:
+        print_json(found.describe())
+        return
+    if out is None:
+        typer.echo(found.text)
+        return
+    for one in found.guesses:
+        typer.echo(f"{one.sureness:<7} {one.field:<14} {one.column:<32} {one.reason}")
+    for name in found.missing:
+        typer.echo(f"MISSING {name:<14} needed, and no column was found: name it in {out}")
+    if found.unused:
+        typer.echo(f"not used: {', '.join(found.unused)}")
+    for note in found.notes:
+        typer.echo(f"! {note}.")
+    if found.known_as:
+        typer.echo(f"! {found.known_as}.")
+    typer.echo(f"Next: read {out}, then parity311 records import … --map {out} --out records/city")
 
 
 @records_app.command("check")

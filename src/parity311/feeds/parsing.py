@@ -30,8 +30,8 @@ NAMED_DAYS = ("%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y", "%d %b %y", "%Y %b
 """Dates with the month's name, once commas, dashes and dots are spaces."""
 PARTS = "^([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{2,4})"
 """A date of three numbers with the year last: which of the others is the day, it does not say."""
-SERIAL = "^[0-9]{5}([.][0-9]+)?$"
-"""Days since 30 December 1899, as Excel counts where a cell's format is lost."""
+SERIAL = "^[2-5][0-9]{4}([.][0-9]+)?$"
+"""Days since 30 December 1899 (1954 to 2064), as Excel counts where a cell's format is lost."""
 OFFSET = r"^[0-9]{4}-.*:[0-9.]+ ?(Z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
 """A time of a known day with its distance from Greenwich."""
 

@@ -70,7 +70,7 @@ def write_set_aside(work: ImportWork, query: LiteralString, name: str) -> None:
     texts = work.connection.execute(
         f"SELECT column_name FROM (DESCRIBE SELECT * FROM {rows}) WHERE column_type = 'VARCHAR'"
     ).fetchall()
-    names = [identifier(name) for (name,) in texts]
+    names: list[LiteralString] = [identifier(name) for (name,) in texts]
     harmless = ", ".join(f"{_harmless(name)} AS {name}" for name in names)
     plain = path.with_suffix(".plain")
     work.connection.execute(

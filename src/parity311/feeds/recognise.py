@@ -75,10 +75,19 @@ class FileLayout:
             )
         else:
             why = "by its content"
+        how = self.describe_shape()
+        return f"{title}, {why}" + (f" ({how})" if how else "")
+
+    def describe_shape(self) -> str:
+        """How the file is packed and its values are separated, in words."""
         marks = f"separated by {DELIMITERS[self.delimiter]}"
         is_text = not self.is_json and not self.packing.has_portal_rows and not self.packing.sheet
-        how = ", ".join(filter(None, (self.packing.describe(), marks if is_text else "")))
-        return f"{title}, {why}" + (f" ({how})" if how else "")
+        shape = "JSON" if self.is_json else marks if is_text else ""
+        return ", ".join(filter(None, (self.packing.describe(), shape)))
+
+    def with_text(self, path: Path) -> FileLayout:
+        """The same file, once its plain text lies somewhere."""
+        return replace(self, unpacked=path)
 
 
 def recognise(
@@ -112,6 +121,31 @@ def recognise(
     else:
         layout = _recognise_csv(path, head, formats)
     return replace(layout, packing=packing, is_said=bool(kind))
+
+
+def look_at(path: Path, *, sheet: str = "") -> FileLayout:
+    """How to read a table of any kind, every column under its own name."""
+    if not path.is_file():
+        raise RecordsError(f"There is no file {path}; check the path.")
+    packing = find_packing(path, sheet)
+    head = read_head(path, packing)
+    if not head.strip():
+        raise RecordsError(f"{path} is empty; download or export it again.")
+    delimiter, is_json = ",", False
+    if packing.has_portal_rows:
+        header = portal_columns(path, packing)
+    elif head.lstrip()[:1] in "[{":
+        header, is_json = _json_names(path, head), True
+    else:
+        check_first_line(path, head)
+        headers = {mark: split_header(head, mark) for mark in DELIMITERS}
+        delimiter = max(headers, key=lambda mark: len(headers[mark]))
+        header = headers[delimiter]
+    names = tuple(unique_names(header))
+    return FileLayout(
+        "unknown", path, dict(zip(names, names, strict=True)), names, delimiter, is_json, names,
+        packing=packing,
+    )  # fmt: skip
 
 
 LONGEST_HEADER = 100_000
