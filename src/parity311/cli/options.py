@@ -79,6 +79,14 @@ ReportingEstimator = Annotated[
         help="How complaints become incidents: exposure_rate, raw … as in `reporting estimate`.",
     ),
 ]
+DayFirst = Annotated[
+    bool | None,
+    typer.Option(
+        "--day-first/--month-first",
+        help="How to read dates like 03/04/2024; asked for where no date in the file tells.",
+        show_default=False,
+    ),
+]
 PolicyFolder = Annotated[
     Path, typer.Option(help="Folder for policies and checkpoints.", file_okay=False)
 ]

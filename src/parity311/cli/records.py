@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from parity311.cli.options import Json, folder_of_its_own, print_json, within
+from parity311.cli.options import DayFirst, Json, folder_of_its_own, print_json, within
+from parity311.errors import InputError
 
 fetch_app = typer.Typer(
     help="Download public records, resumable and verified.", no_args_is_help=True
@@ -92,7 +93,10 @@ def import_command(
     ],
     domains: Domains = None,
     city_map: Annotated[
-        Path | None, typer.Option("--map", help="TOML file that describes another city's columns.")
+        Path | None,
+        typer.Option(
+            "--map", help="TOML file of another city's columns, or chicago_311, boston_311 …"
+        ),
     ] = None,
     since: Annotated[
         datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Leave out earlier complaints.")
@@ -100,6 +104,14 @@ def import_command(
     keep_unlocated: Annotated[
         bool, typer.Option(help="Keep rows without a tract in a place of their own per borough.")
     ] = False,
+    day_first: DayFirst = None,
+    read_as: Annotated[
+        list[str] | None,
+        typer.Option(help="FILE=KIND, where a file is not what its header tells; repeatable."),
+    ] = None,
+    sheet: Annotated[
+        str, typer.Option(help="Sheet of workbooks to read; the first with a table if empty.")
+    ] = "",
     memory_limit: Annotated[str, typer.Option(help="Memory before spilling to disk.")] = "3GB",
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -114,6 +126,9 @@ def import_command(
         domains=_split(domains),
         since=since.date() if since else None,
         keep_unlocated=keep_unlocated,
+        day_first=day_first,
+        read_as=dict(_pair(text) for text in read_as or ()),
+        sheet=sheet,
         memory_limit=memory_limit,
         overwrite=overwrite,
     )
@@ -133,10 +148,61 @@ def import_command(
             }
         )
         return
+    for source in manifest["sources"]:
+        typer.echo(f"{source['name']}: read as {source['read_as']}.")
+    typer.echo("")
     _print_sources(manifest["sources"])
+    aside = sum(sum(one.get("quarantined", {}).values()) for one in manifest["sources"])
+    if aside:
+        typer.echo(f"{aside:,} rows set aside: {out / 'quarantine'}")
     for sentence in describe_notes(manifest["notes"]):
         typer.echo(f"! {sentence}")
     typer.echo(f"Next: parity311 records check {out}")
+
+
+@records_app.command("map")
+def map_command(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="Export of complaints; after it a table and a GeoJSON of tracts."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="File to write the map to; shown if not given.")
+    ] = None,
+    sheet: Annotated[
+        str, typer.Option(help="Sheet of workbooks to read; the first with a table if empty.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Propose a map file for a city nobody described, with how sure it is of each column."""
+    from tempfile import TemporaryDirectory
+
+    from parity311.feeds.propose import propose_map
+    from parity311.storage.aside import write_text_aside
+
+    if out is not None and out.exists():
+        raise InputError(f"{out} is there already; name another file, or move it away.")
+    with TemporaryDirectory() as scratch:
+        found = propose_map(paths, Path(scratch), sheet=sheet)
+    if out is not None:
+        write_text_aside(out, found.text)
+    if as_json:
+        print_json(found.describe())
+        return
+    if out is None:
+        typer.echo(found.text)
+        return
+    for one in found.guesses:
+        typer.echo(f"{one.sureness:<7} {one.field:<14} {one.column:<32} {one.reason}")
+    for name in found.missing:
+        typer.echo(f"MISSING {name:<14} needed, and no column was found: name it in {out}")
+    if found.unused:
+        typer.echo(f"not used: {', '.join(found.unused)}")
+    for note in found.notes:
+        typer.echo(f"! {note}.")
+    if found.known_as:
+        typer.echo(f"! {found.known_as}.")
+    typer.echo(f"Next: read {out}, then parity311 records import … --map {out} --out records/city")
 
 
 @records_app.command("check")
@@ -206,6 +272,13 @@ def _closed(domain: dict[str, Any]) -> str:
     if at_once < 0.005:
         return f"{later:.0%}"
     return f"{later - at_once:.0%} (and {at_once:.0%} at once)"
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, is_pair, kind = text.rpartition("=")
+    if not (is_pair and name and kind):
+        raise InputError(f"--read-as {text} was given; write FILE=KIND, as rows.csv=sr311.")
+    return Path(name).name, kind
 
 
 def _print_sources(sources: list[dict[str, Any]]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from parity311.cli.options import Json, Runs, Seed, print_json, seed_option, within
+from parity311.cli.options import DayFirst, Json, Runs, Seed, print_json, seed_option, within
 from parity311.cli.reporting_tables import (
     print_comparison,
     print_estimate,
@@ -66,6 +66,7 @@ def estimate_command(
     strata: StrataKind = "income5",
     date_from: From = None,
     date_to: To = None,
+    day_first: DayFirst = None,
     draws: Draws = 200,
     seed: Seed = 0,
     runs: Runs = Path("runs"),
@@ -75,7 +76,7 @@ def estimate_command(
     from parity311.pipelines.reporting import run_estimate
 
     source = (records, csv, areas, domain)
-    dates, sampling = (date_from, date_to), (draws, seed)
+    dates, sampling = (date_from, date_to, day_first), (draws, seed)
     config = _config(source, estimator, lifetime, window, strata, dates, sampling, inspections)
     result = run_estimate(config, runs)
     if as_json:
@@ -95,6 +96,7 @@ def compare_command(
     strata: StrataKind = "income5",
     date_from: From = None,
     date_to: To = None,
+    day_first: DayFirst = None,
     draws: Draws = 200,
     seed: Seed = 0,
     runs: Runs = Path("runs"),
@@ -104,7 +106,7 @@ def compare_command(
     from parity311.pipelines.reporting import run_compare
 
     source = (records, csv, areas, domain)
-    dates, sampling = (date_from, date_to), (draws, seed)
+    dates, sampling = (date_from, date_to, day_first), (draws, seed)
     config = _config(source, "raw", lifetime, window, strata, dates, sampling)
     result = run_compare(config, runs)
     if as_json:
@@ -128,13 +130,14 @@ def regress_command(
     ] = False,
     date_from: From = None,
     date_to: To = None,
+    day_first: DayFirst = None,
     as_json: Json = False,
 ) -> None:
     """Fit a plain published regression of further reports: coefficients, errors, likelihood."""
     from parity311.pipelines.reporting import run_regression
 
     source = (records, csv, areas, domain)
-    dates = (date_from, date_to)
+    dates = (date_from, date_to, day_first)
     config = _config(source, "raw", "estimated", "28d", "income5", dates, (2, 0))
     names = tuple(name.strip() for name in covariates.split(",") if name.strip())
     result = run_regression(config, model, names, area_effects)
@@ -230,7 +233,7 @@ def _config(
     lifetime: str,
     window: str,
     strata: str,
-    dates: tuple[datetime | None, datetime | None],
+    dates: tuple[datetime | None, datetime | None, bool | None],
     sampling: tuple[int, int],
     inspections: Path | None = None,
 ) -> Any:
@@ -245,7 +248,7 @@ def _config(
     if strata not in STRATA:
         raise unknown_name("strata", strata, STRATA)
     records, csv, areas, domain = source
-    date_from, date_to = (day.date() if day else None for day in dates)
+    date_from, date_to = (day.date() if day else None for day in dates[:2])
     draws, seed = sampling
     return EstimateConfig(
         records=records,
@@ -261,4 +264,5 @@ def _config(
         date_to=date_to,
         n_draws=draws,
         seed=seed,
+        day_first=dates[2],
     )

@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, LiteralString
 from zoneinfo import available_timezones
@@ -21,8 +22,9 @@ import pyarrow as pa
 
 from parity311.errors import InputError, unknown_name
 from parity311.feeds import parsing as p
-from parity311.feeds.formats import FileLayout, Format
-from parity311.feeds.judge import APART
+from parity311.feeds.formats import Format
+from parity311.feeds.judge import OUT_OF_SCOPE, QUARANTINE
+from parity311.feeds.recognise import FileLayout
 from parity311.feeds.staging import Clock, rows_of, staged
 from parity311.feeds.tracts import SHARES, TractFigures
 from parity311.records.schema import CHANNELS, DISPOSITION_CLASSES, SEVERITIES
@@ -75,14 +77,16 @@ class CityMap:
     name: str
     source: str
     terms: str
-    complaints: Mapping[str, str]
-    """Canonical field -> column of the source."""
+    complaints: Mapping[str, tuple[str, ...]]
+    """Canonical field -> columns of the source that may hold it: exports of several years."""
     categories: Mapping[str, Mapping[str, str]]
     """Category of the source -> {domain, severity}."""
-    tracts: Mapping[str, str]
+    tracts: Mapping[str, tuple[str, ...]]
     date_format: str | None = None
     time_zone: str | None = None
     """Clock that times with a UTC offset are turned to, like America/Chicago."""
+    day_first: bool | None = None
+    """Whether dates like 03/04/2024 have the day first; None: not said."""
     duplicate_values: tuple[str, ...] = ("true",)
     outcomes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Status of the source -> {class, visits}."""
@@ -104,7 +108,7 @@ class CityMap:
     @property
     def type_codes(self) -> pa.Table:
         """Category, domain, severity."""
-        rows = self.categories.items()
+        rows = [row for row in self.categories.items() if row[1]["domain"] != OUT_OF_SCOPE]
         return pa.table(
             {
                 "category": [name for name, _ in rows],
@@ -143,7 +147,8 @@ SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM 
             {
                 "key": p.trimmed("key"),
                 "agency": "''",
-                "kind": "coalesce(upper(trim(category)), '')",
+                "kind": f"CASE WHEN {self._is_out_of_scope} THEN NULL "
+                "ELSE coalesce(upper(trim(category)), '') END",
                 "detail": "''",
                 "received_at": "received",
                 "received_text": "CASE WHEN received IS NULL THEN left(received_at, 40) END",
@@ -162,10 +167,22 @@ SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM 
             inner,
         )
 
+    @property
+    def _is_out_of_scope(self) -> LiteralString:
+        """SQL: whether the map says of a category that no domain decides about it."""
+        names = [
+            name.strip().upper()
+            for name, entry in self.categories.items()
+            if entry["domain"] == OUT_OF_SCOPE
+        ]
+        return f"upper(trim(category)) IN ({literals(names)})" if names else "false"
+
     def absent_columns(self, layout: FileLayout) -> dict[str, str]:
-        """Field -> column that the map gives and the file does not have."""
+        """Field -> columns that the map gives and of which the file has none."""
         return {
-            name: given for name, given in self.complaints.items() if name not in layout.columns
+            name: " or ".join(given)
+            for name, given in self.complaints.items()
+            if name not in layout.columns
         }
 
     def _is_duplicate(self, found: Collection[str]) -> LiteralString:
@@ -219,19 +236,33 @@ SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM 
 def _format(
     kind: str,
     title: str,
-    columns: Mapping[str, str],
+    columns: Mapping[str, tuple[str, ...]],
     fields: tuple[str, ...],
     required: tuple[str, ...],
 ) -> Format:
     optional = tuple(name for name in fields if name not in required)
-    aliases = {column: name for name, column in columns.items()}
+    aliases = {column: name for name, given in columns.items() for column in given}
     return Format(kind, title, required, optional, aliases=aliases, by_alias_only=True)
 
 
+def packaged_maps() -> dict[str, Path]:
+    """Maps that come with the package, by name: portals' exports as they are today."""
+    folder = Path(str(files("parity311.feeds") / "maps"))
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
 def read_city_map(path: Path) -> CityMap:
-    """Read and check a city's TOML file; the error names the key that is wrong."""
+    """Read and check a city's TOML file, or one of the package by name.
+
+    The error names the key that is wrong.
+    """
+    path = path if path.is_file() else packaged_maps().get(str(path), path)
     if not path.is_file():
-        raise InputError(f"There is no file {path}; give the TOML file that describes the city.")
+        raise InputError(
+            f"There is no file {path}; give the TOML file that describes the city (`parity311 "
+            f"records map FILE` proposes one), or the name of one that is here: "
+            f"{', '.join(packaged_maps())}."
+        )
     try:
         content = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -248,10 +279,15 @@ def read_city_map(path: Path) -> CityMap:
         _check_keys(path, f"[{name}]", content.get(name, {}), allowed)
     complaints = dict(content.get("complaints", {}))
     date_format = complaints.pop("date_format", None)
+    day_first = complaints.pop("day_first", None)
+    if day_first not in (None, True, False):
+        raise InputError(
+            f"[complaints] of {path} has day_first {day_first!r}; write true or false."
+        )
     duplicate_values = tuple(str(value) for value in complaints.pop("duplicate_values", ["true"]))
+    columns = _read_fields(path, "complaints", complaints, COMPLAINT_FIELDS, REQUIRED_FIELDS)
     tracts = content.get("tracts", {})
-    _check_fields(path, "complaints", complaints, COMPLAINT_FIELDS, REQUIRED_FIELDS)
-    _check_fields(path, "tracts", tracts, TRACT_FIELDS, REQUIRED_TRACT_FIELDS)
+    tracts = _read_fields(path, "tracts", tracts, TRACT_FIELDS, REQUIRED_TRACT_FIELDS)
     city = content.get("city", {})
     time_zone = city.get("time_zone")
     _check_clock(path, date_format, time_zone)
@@ -259,11 +295,12 @@ def read_city_map(path: Path) -> CityMap:
         name=city.get("name", path.stem),
         source=city.get("source", "file"),
         terms=city.get("terms", "not stated"),
-        complaints=complaints,
+        complaints=columns,
         categories=_check_categories(path, content.get("categories", {})),
         tracts=tracts,
         date_format=date_format,
         time_zone=time_zone,
+        day_first=day_first,
         duplicate_values=duplicate_values,
         outcomes=_check_outcomes(path, content.get("outcomes", {})),
         channels=_check_channels(content.get("channels", {})),
@@ -271,27 +308,32 @@ def read_city_map(path: Path) -> CityMap:
     )
 
 
-def _check_fields(
+def _read_fields(
     path: Path,
     table: str,
     given: Mapping[str, Any],
     allowed: tuple[str, ...],
     required: tuple[str, ...],
-) -> None:
+) -> dict[str, tuple[str, ...]]:
+    """Field -> columns, of which one or several may be given."""
+    found: dict[str, tuple[str, ...]] = {}
     for name in given:
         if name not in allowed:
             raise unknown_name(f"field in [{table}] of {path.name}", name, allowed)
-        if not isinstance(given[name], str) or not given[name].strip():
+        columns = given[name] if isinstance(given[name], list) else [given[name]]
+        if not columns or not all(isinstance(one, str) and one.strip() for one in columns):
             raise InputError(
                 f"[{table}] of {path} gives {given[name]!r} as the column of {name!r}; write the "
                 "column's name in quotation marks."
             )
+        found[name] = tuple(columns)
     for name in required:
         if name not in given:
             raise InputError(
                 f"[{table}] of {path} does not say which column is {name!r}; needed are "
                 f"{', '.join(required)}."
             )
+    return found
 
 
 def _check_keys(path: Path, place: str, given: Any, allowed: tuple[str, ...]) -> None:
@@ -338,10 +380,10 @@ def _check_categories(path: Path, given: Mapping[str, Any]) -> dict[str, dict[st
     for name, entry in given.items():
         _check_keys(path, f"category {name!r}", entry, ("domain", "severity"))
         domain, severity = entry.get("domain", ""), entry.get("severity", "C")
-        if not re.fullmatch(r"[a-z][a-z_]*", str(domain)) or domain in APART:
+        if not re.fullmatch(r"[a-z][a-z_]*", str(domain)) or domain == QUARANTINE:
             raise InputError(
                 f"Category {name!r} of {path} has domain {domain!r}; give a domain's slug, like "
-                "housing or drainage."
+                "housing or drainage, or out_of_scope."
             )
         if severity not in SEVERITIES:
             raise unknown_name(f"severity of category {name!r}", severity, SEVERITIES)

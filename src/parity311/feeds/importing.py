@@ -32,6 +32,7 @@ from parity311.feeds.dates import DATE_COLUMNS, DateReading, read_dates
 from parity311.feeds.inputs import InputGroup, collect_inputs
 from parity311.feeds.parsing import TIME_ZONE
 from parity311.feeds.places import fill_tracts, locate_rows, read_places, read_tracts
+from parity311.feeds.quarantine import keep_quarantine, quarantined, write_quarantine
 from parity311.feeds.reference import import_references, import_violations
 from parity311.feeds.staging import (
     cannot_read,
@@ -48,7 +49,7 @@ from parity311.feeds.work import (
     Report,
     open_work,
 )
-from parity311.feeds.write import copy_sorted, write_buildings, write_domain
+from parity311.feeds.write import write_buildings, write_domain
 from parity311.records.schema import TABLES
 from parity311.records.sql import files, literal, parquet
 from parity311.records.store import table_path, write_manifest, write_table, writing_records
@@ -81,7 +82,8 @@ def import_records(
     for domain in options.domains or ():
         if city_map is None and domain not in known_domains():
             raise unknown_name("domain", domain, known_domains())
-    groups = collect_inputs([Path(path) for path in paths], city_map)
+    given = [Path(path) for path in paths]
+    groups = collect_inputs(given, city_map, options.read_as, options.sheet)
     _check_inputs(groups)
     with writing_records(out, "import", overwrite=options.overwrite) as aside:
         connection = open_work(aside / ".stage", options)
@@ -209,9 +211,20 @@ def _read_dates(work: ImportWork, group: InputGroup) -> DateReading:
     zone = work.city_map.time_zone if work.city_map is not None else TIME_ZONE
     if group.kind == "mapped" and work.city_map is not None and work.city_map.date_format:
         return DateReading(zone=zone)
+    day_first = work.options.day_first
+    if day_first is None and work.city_map is not None:
+        day_first = work.city_map.day_first
     try:
         columns, rows = DATE_COLUMNS[group.kind], rows_of(group.layouts)
-        found = read_dates(work.connection, group.name, columns, rows, zone)
+        found = read_dates(
+            work.connection,
+            group.name,
+            columns,
+            rows,
+            zone,
+            day_first=day_first,
+            is_known_portal=work.city_map is None,
+        )
     except duckdb.InvalidInputException as error:
         raise cannot_read(group.layouts[0].path, error) from error
     take_unreadable(work.connection)
@@ -255,7 +268,7 @@ def _write_tables(work: ImportWork, tracts: pa.Table) -> dict[str, dict[str, int
         for path in work.placed.iterdir()
         if path.name not in (f"domain={judge.OUT_OF_SCOPE}", f"domain={judge.QUARANTINE}")
     )
-    _write_quarantine(work)
+    write_quarantine(work)
     if not names:
         raise _nothing_kept(work)
     counts = {}
@@ -281,7 +294,7 @@ def _write_tables(work: ImportWork, tracts: pa.Table) -> dict[str, dict[str, int
 def _nothing_kept(work: ImportWork) -> RecordsError:
     """Why no row could be kept, what would help, and where the rows can be looked at."""
     reasons = work.connection.execute(
-        f"SELECT reason, count(*), min(received_text) FROM {_quarantined(work)} "
+        f"SELECT reason, count(*), min(received_text) FROM {quarantined(work)} "
         "GROUP BY 1 ORDER BY 2 DESC, 1"
     ).fetchall()
     listed = [
@@ -291,7 +304,7 @@ def _nothing_kept(work: ImportWork) -> RecordsError:
     if beside:
         listed.append(f"of no domain asked for ({beside:,})")
     first = reasons[0][0] if reasons else ""
-    kept = _keep_quarantine(work)
+    kept = keep_quarantine(work)
     look = f" The rows lie in {kept} to look at." if kept else ""
     return RecordsError(
         f"Not one row could be kept; the reasons are {', '.join(listed) or 'that there is no row'}."
@@ -317,48 +330,6 @@ def _advice(reason: str, work: ImportWork) -> str:
     if reason == "unknown code":
         return "Add the categories to the map." if work.city_map else "Is the file the city's own?"
     return "Correct the files, or ask for other domains or dates, and import again."
-
-
-def _keep_quarantine(work: ImportWork) -> Path | None:
-    """Copy what was set aside to a folder of its own beside the one that was not written."""
-    made = work.aside / "quarantine"
-    if work.out is None or not made.is_dir():
-        return None
-    for number in range(1, 1000):
-        place = work.out.with_name(f"{work.out.name}-quarantine{'' if number == 1 else -number}")
-        try:
-            place.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        for path in made.iterdir():
-            shutil.copy(path, place)
-        return place
-    return None
-
-
-def _quarantined(work: ImportWork) -> LiteralString:
-    paths = list((work.placed / f"domain={judge.QUARANTINE}").glob("*.parquet"))
-    if not paths:
-        return "(SELECT 'none' AS reason, '' AS received_text WHERE false)"
-    return parquet(paths)
-
-
-def _write_quarantine(work: ImportWork) -> None:
-    """One file a source with every row set aside: where it was, why, and what it said."""
-    if not (work.placed / f"domain={judge.QUARANTINE}").is_dir():
-        return
-    names = " ".join(
-        f"WHEN {literal(number)} THEN {literal(group.name)}"
-        for number, group in enumerate(work.complaint_groups)
-    )
-    for source in work.sources:
-        query = f"""
-SELECT CASE file {names} END AS file, row, key, reason, code_domain AS domain, kind AS code,
-  received_text, received_at, borough, zip, longitude, latitude, bbl, bin
-FROM {_quarantined(work)} WHERE source = {literal(source)} ORDER BY file, row"""
-        n = work.connection.execute(f"SELECT count(*) FROM ({query})").fetchall()[0][0]
-        if n:
-            copy_sorted(work.connection, query, work.aside / "quarantine" / f"{source}.parquet")
 
 
 def _describe(

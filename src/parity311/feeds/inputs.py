@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from parity311.errors import InputError, RecordsError
+from parity311.errors import InputError, RecordsError, unknown_name
 from parity311.feeds.citymap import CityMap
-from parity311.feeds.formats import FileLayout, Format, recognise
+from parity311.feeds.formats import Format
 from parity311.feeds.packing import unpack
+from parity311.feeds.recognise import FileLayout, recognise
 from parity311.storage.hashes import hash_file, is_seal_broken
 
 FETCHED = "fetched.json"
@@ -50,6 +52,7 @@ class InputGroup:
         return {
             "name": self.name,
             "kind": self.kind,
+            "read_as": self.layouts[0].describe(),
             "source": self.provenance.get("source", "file"),
             "terms": self.provenance.get("terms", USER_TERMS),
             "retrieved_at": self.provenance.get("retrieved_at", _time(modified)),
@@ -62,18 +65,30 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def collect_inputs(paths: Sequence[Path], city_map: CityMap | None = None) -> list[InputGroup]:
-    """Recognise every file given, and every file in the folders given."""
+def collect_inputs(
+    paths: Sequence[Path],
+    city_map: CityMap | None = None,
+    read_as: Mapping[str, str] = MappingProxyType({}),
+    sheet: str = "",
+) -> list[InputGroup]:
+    """Recognise every file given, and every file in the folders given.
+
+    ``read_as`` (name of a file -> kind) and ``sheet`` are what the user says of them.
+    """
     if not paths:
         raise InputError("No files were given; name exports or a folder `parity311 fetch` wrote.")
     formats = (city_map.complaint_format, city_map.tract_format) if city_map else ()
     provenance = {"source": city_map.source, "terms": city_map.terms} if city_map else {}
+    given = [path.name for path in paths]
+    for name in read_as:
+        if name not in given:
+            raise unknown_name("file", name, given)
     groups: list[InputGroup] = []
     for path in paths:
         if path.is_dir():
             groups += _from_folder(path, formats)
         else:
-            layout = recognise(path, formats)
+            layout = recognise(path, formats, kind=read_as.get(path.name, ""), sheet=sheet)
             groups.append(InputGroup(path.name, layout.kind, [layout], provenance))
     names: dict[str, int] = {}
     for group in groups:

@@ -1,4 +1,4 @@
-"""How a file is packed: zipped, gzipped, in UTF-16, or as the `rows.json` of a data portal.
+"""How a file is packed: a workbook, zipped, gzipped, in UTF-16, or a data portal's `rows.json`.
 
 The readers take plain text in UTF-8, gzipped or not. Everything else is unpacked into such a file
 first, as a stream.
@@ -15,18 +15,26 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, cast
 
 from parity311.errors import RecordsError
+from parity311.feeds.workbooks import Sheet, find_sheet, write_sheet
 
 HEAD_BYTES = 1 << 20
 """How much of a file is read to recognise it."""
 CHUNK_CHARACTERS = 1 << 20
 LONGEST_VALUE, LONGEST_GAP = 1 << 24, 1 << 10
 """Characters that one value of a portal's rows.json may take, and what stands between two."""
-UTF_8 = "utf-8-sig"
+UTF_8, WINDOWS = "utf-8-sig", "cp1252"
+HEAD_ROWS = 200
+"""How many rows of a workbook's sheet are read to recognise it."""
+OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
+"""How a workbook of before 2007 (.xls) starts."""
+FEW_LETTERS = 3
+"""Letters that are no UTF-8 from which on a file is taken for Windows-1252; fewer are damage."""
+NOT_ASCII = re.compile(rb"[\x80-\xff]")
 SEPARATOR, END = re.compile(r"\s*,?\s*(?=\[)"), re.compile(r"\s*\]")
 PORTAL_START = re.compile(r'\s*\{\s*"meta"\s*:\s*(?=\{)')
 PORTAL_ROWS = re.compile(r'\s*,\s*"data"\s*:\s*\[')
@@ -44,53 +52,88 @@ class Packing:
     """Whether it is a portal's rows.json: columns under "meta", rows as lists under "data"."""
     is_plain: bool = True
     """Whether the readers can take it as it is."""
+    sheet: Sheet | None = None
+    """The sheet of a workbook that is read."""
+
+    def describe(self) -> str:
+        """How the file is packed, in words; empty where it is plain text."""
+        parts = []
+        if self.sheet is not None:
+            return self.sheet.describe()
+        if self.member:
+            parts.append(f"{self.member!r} in a zip")
+        if self.is_gzip:
+            parts.append("gzipped")
+        if self.encoding != UTF_8:
+            parts.append({WINDOWS: "Windows-1252"}.get(self.encoding, "UTF-16"))
+        if self.has_portal_rows:
+            parts.append("a portal's rows.json")
+        return ", ".join(parts)
 
 
 PLAIN = Packing()
 
 
-def find_packing(path: Path) -> Packing:
-    """Find out how a file is packed from its first bytes, whatever its name says."""
+def find_packing(path: Path, sheet: str = "") -> Packing:
+    """Find out how a file is packed from its first bytes, whatever its name says.
+
+    ``sheet`` is the one of a workbook that was asked for; the first with a table if empty.
+    """
     try:
         with path.open("rb") as file:
-            start = file.read(4)
-        member = _only_member(path) if start[:4] == b"PK\x03\x04" else ""
-        is_gzip = start[:2] == b"\x1f\x8b"
+            first = file.read(4)
+        names = _members(path) if first == b"PK\x03\x04" else []
+        if first == OLD_WORKBOOK or _is_workbook(names):
+            return Packing(is_plain=False, sheet=find_sheet(path, sheet))
+        member = _only_member(path, names) if names else ""
+        is_gzip = first[:2] == b"\x1f\x8b"
         packing = Packing(member, is_gzip)
         with open_bytes(path, packing) as file:
-            data = file.read(4096)
+            data = file.read(HEAD_BYTES)
     except (OSError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
         raise _unreadable(path, error) from error
     encoding = find_encoding(data)
-    has_portal_rows = PORTAL_START.match(data.decode(encoding, errors="replace")) is not None
+    start = data[:4096].decode(encoding, errors="replace")
+    has_portal_rows = PORTAL_START.match(start) is not None
     is_plain = encoding == UTF_8 and not member and not has_portal_rows
     is_plain &= is_gzip == (path.suffix == ".gz")
     return Packing(member, is_gzip, encoding, has_portal_rows, is_plain)
 
 
 def find_encoding(data: bytes) -> str:
-    """UTF-16 by its mark, or by the zero bytes of its Latin letters; else UTF-8."""
+    """UTF-16 by its mark or its zero bytes, Windows-1252 where no letter is UTF-8; else UTF-8."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16"
     halves = data[0:200:2], data[1:200:2]
     zeros = [half.count(0) / max(len(half), 1) for half in halves]
     if max(zeros) > 0.5 > 2 * min(zeros):
         return "utf-16-le" if zeros[1] > zeros[0] else "utf-16-be"
+    has_utf_8 = not data.decode("utf-8", errors="ignore").isascii()
+    if not has_utf_8 and len(NOT_ASCII.findall(data)) >= FEW_LETTERS:
+        return WINDOWS
     return UTF_8
 
 
-def _only_member(path: Path) -> str:
-    """The one table in a zip; an error that says what else it is, where it is not one."""
+def _members(path: Path) -> list[str]:
+    """Names of the files in a zip, without folders and what a Mac adds."""
     with zipfile.ZipFile(path) as packed:
-        names = [
+        return [
             name
             for name in packed.namelist()
             if not name.endswith("/") and not name.startswith("__MACOSX/")
         ]
+
+
+def _is_workbook(names: list[str]) -> bool:
+    """Whether these are the parts of a workbook: Excel's, or an open document's."""
+    is_open_document = "mimetype" in names and "content.xml" in names
+    return "xl/workbook.xml" in names or "xl/workbook.bin" in names or is_open_document
+
+
+def _only_member(path: Path, names: list[str]) -> str:
+    """The one table in a zip; an error that says what else it is, where it is not one."""
     if "[Content_Types].xml" in names:
-        raise RecordsError(
-            f"{path} is a workbook, not text; save its sheet as CSV (UTF-8) and give that."
-        )
+        raise RecordsError(f"{path} is a document, not a table; save its table as CSV (UTF-8).")
     if any(name.lower().endswith(".shp") for name in names):
         raise RecordsError(
             f"{path} holds a shapefile; export it as GeoJSON in longitude and latitude instead."
@@ -128,7 +171,11 @@ def _open_text(path: Path, packing: Packing) -> Iterator[IO[str]]:
 
 
 def read_head(path: Path, packing: Packing) -> str:
-    """The first megabyte of a file as text."""
+    """The first megabyte of a file, or the first rows of a sheet, as text."""
+    if packing.sheet is not None:
+        rows = StringIO(newline="")
+        write_sheet(path, packing.sheet, rows, HEAD_ROWS)
+        return rows.getvalue()
     try:
         with open_bytes(path, packing) as file:
             data = file.read(HEAD_BYTES)
@@ -138,8 +185,12 @@ def read_head(path: Path, packing: Packing) -> str:
 
 
 def unpack(path: Path, packing: Packing, out: Path) -> Path:
-    """Write the text of a file as plain UTF-8, rows.json as CSV; give the file written."""
+    """Write the text of a file as plain UTF-8, sheets and rows.json as CSV; give the file."""
     out.parent.mkdir(parents=True, exist_ok=True)
+    if packing.sheet is not None:
+        with out.open("w", encoding="utf-8", newline="") as plain:
+            write_sheet(path, packing.sheet, plain)
+        return out
     try:
         with (
             _open_text(path, packing) as text,

@@ -25,7 +25,13 @@ TIME_ZONE = "America/New_York"
 """Whose clock New York's feeds use; times with a UTC offset are turned to it."""
 
 TIME_FORMATS = (" %I:%M:%S %p", "", " %H:%M:%S", " %I:%M %p", " %H:%M")
-"""What may follow a date with slashes."""
+"""What may follow a date that is no ISO."""
+NAMED_DAYS = ("%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y", "%d %b %y", "%Y %b %d")
+"""Dates with the month's name, once commas, dashes and dots are spaces."""
+PARTS = "^([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{2,4})"
+"""A date of three numbers with the year last: which of the others is the day, it does not say."""
+SERIAL = "^[2-5][0-9]{4}([.][0-9]+)?$"
+"""Days since 30 December 1899 (1954 to 2064), as Excel counts where a cell's format is lost."""
 OFFSET = r"^[0-9]{4}-.*:[0-9.]+ ?(Z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
 """A time of a known day with its distance from Greenwich."""
 
@@ -42,8 +48,9 @@ def timestamp(
 
     API ``2019-12-31T23:59:11.000``, with a UTC offset ``2019-12-31T23:59:11Z``, CSV
     ``12/31/2019 11:59:11 PM``, DOB ``12/31/2019``, boiler ``12/31/2019 00:00:00``, Excel
-    ``12/31/19 23:59``, DOB run date ``20191231000000``. Without a ``zone`` a time with an offset is
-    null: nobody could say when it was there.
+    ``12/31/19 23:59`` or ``43830.99``, DOB run date ``20191231000000``; also ``31.12.2019``,
+    ``31-Dec-2019`` and ``Dec 31, 2019``. Without a ``zone`` a time with an offset is null: nobody
+    could say when it was there.
     """
     day = "%d/%m" if day_first else "%m/%d"
     four = f"[{literals(f'{day}/%Y{time}' for time in TIME_FORMATS)}]"
@@ -60,7 +67,26 @@ def timestamp(
         f"OR NOT regexp_matches({expression}, '^[0-9]+/[0-9]+/[0-9]{{2}}([^0-9]|$)') "
         f"THEN try_strptime(trim({expression}), {four}) "
         f"ELSE try_strptime(trim({expression}), {two}) END "
-        f"WHEN length({expression}) = 14 THEN try_strptime({expression}, '%Y%m%d%H%M%S') END"
+        f"WHEN length({expression}) = 14 AND regexp_full_match({expression}, '[0-9]+') "
+        f"THEN try_strptime({expression}, '%Y%m%d%H%M%S') "
+        f"ELSE {_rarer(expression, four, two)} END"
+    )
+
+
+def _rarer(expression: LiteralString, four: LiteralString, two: LiteralString) -> LiteralString:
+    """SQL of dates that few files have; ``four`` and ``two``: formats by digits of the year."""
+    text = f"trim({expression})"
+    slashes = f"regexp_replace({text}, {literal(PARTS)}, '\\1/\\2/\\3')"
+    spaces = f"trim(regexp_replace(regexp_replace({text}, '[,./-]', ' ', 'g'), ' +', ' ', 'g'))"
+    named = f"[{literals(f'{day}{time}' for day in NAMED_DAYS for time in TIME_FORMATS)}]"
+    seconds = f"round(86400 * TRY_CAST({text} AS DOUBLE))::BIGINT"
+    return (
+        f"CASE WHEN regexp_matches({text}, '^[0-9]{{1,2}}[./-][0-9]{{1,2}}[./-][0-9]{{4}}') "
+        f"THEN try_strptime({slashes}, {four}) WHEN regexp_matches({text}, {literal(PARTS)}) "
+        f"THEN try_strptime({slashes}, {two}) WHEN regexp_full_match({text}, '[0-9]{{8}}') "
+        f"THEN try_strptime({text}, '%Y%m%d') WHEN regexp_matches({text}, {literal(SERIAL)}) "
+        f"THEN TIMESTAMP '1899-12-30' + to_seconds({seconds}) "
+        f"WHEN regexp_matches({text}, '[A-Za-z]{{3}}') THEN try_strptime({spaces}, {named}) END"
     )
 
 

@@ -12,6 +12,7 @@ from parity311.feeds import parsing as p
 from parity311.feeds.codes import read_codes
 from parity311.feeds.formats import REFERENCE_FORMATS
 from parity311.feeds.locate import rounded
+from parity311.feeds.quarantine import write_set_aside
 from parity311.feeds.staging import rows_of, take_unreadable
 from parity311.feeds.work import ImportWork
 from parity311.feeds.write import copy_sorted
@@ -64,11 +65,11 @@ FROM placed""")
 FROM violation_rows WHERE reason IS NULL ORDER BY inspected_at, violation_id""",
         work.aside / "violations.parquet",
     )
-    copy_sorted(
-        work.connection,
+    write_set_aside(
+        work,
         """SELECT file, violation_id AS key, reason, class, inspected_at, bbl, bin, longitude,
 latitude FROM violation_rows WHERE reason IS NOT NULL ORDER BY file, violation_id""",
-        work.aside / "quarantine" / "hpd_violations.parquet",
+        "hpd_violations",
     )
     work.connection.execute("""
 CREATE OR REPLACE TABLE violations AS

@@ -16,7 +16,8 @@ import duckdb
 
 from parity311.errors import RecordsError
 from parity311.feeds import parsing as p
-from parity311.feeds.formats import TABLE_FORMATS, FileLayout, unique_names
+from parity311.feeds.formats import TABLE_FORMATS
+from parity311.feeds.recognise import FileLayout, unique_names
 from parity311.records.sql import Connection, files, identifier, literal, literals
 
 STAGED: dict[str, LiteralString] = {
@@ -62,6 +63,9 @@ agency and outcome: rows are joined by these numbers, and the texts are looked a
 value. ``type_key`` is null where no domain decides about the row. ``updated_at`` decides which of
 two rows with one key is the later."""
 
+MOST_LISTED_LINES = 10_000
+"""Unreadable lines of a file that are listed for each reason; all of them are counted."""
+
 Clock = Callable[[LiteralString], LiteralString]
 """SQL of the text of a date -> SQL of the time, by the city's clock."""
 
@@ -76,6 +80,8 @@ class Unreadable:
     reason: str
     lines: int
     first_line: int
+    numbers: tuple[int, ...] = ()
+    """Line numbers, of so many as are listed. Not the text: it may name a person."""
 
 
 def rows_of(layouts: Sequence[FileLayout]) -> LiteralString:
@@ -149,11 +155,20 @@ def take_unreadable(connection: Connection) -> list[Unreadable]:
     rows = connection.execute(
         "SELECT CAST(error_type AS VARCHAR), "
         "sum(1 + length(rtrim(csv_line, chr(10))) - length(replace(rtrim(csv_line, chr(10)), "
-        "chr(10), ''))), min(line) FROM (SELECT DISTINCT ON (line) * FROM reject_errors) "
-        "GROUP BY 1 ORDER BY 1"
+        "chr(10), ''))), min(line), list_sort(list(line))[:$most] "
+        "FROM (SELECT DISTINCT ON (line) * FROM reject_errors) GROUP BY 1 ORDER BY 1",
+        {"most": MOST_LISTED_LINES},
     ).fetchall()
     connection.execute("DROP TABLE reject_errors; DROP TABLE reject_scans")
-    return [Unreadable(f"unreadable line: {row[0].lower()}", int(row[1]), row[2]) for row in rows]
+    return [
+        Unreadable(
+            f"unreadable line: {reason.lower()}",
+            int(lines),
+            first,
+            tuple(int(number) for number in numbers),
+        )
+        for reason, lines, first, numbers in rows
+    ]
 
 
 def staged(columns: Mapping[str, LiteralString], source: LiteralString) -> LiteralString:

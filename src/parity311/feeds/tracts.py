@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from parity311.errors import RecordsError
 from parity311.feeds.boundaries import Boundaries
 from parity311.feeds.census import figures_from_answers
-from parity311.feeds.formats import FileLayout
 from parity311.feeds.parsing import COUNTIES
+from parity311.feeds.recognise import FileLayout
 from parity311.feeds.staging import rows_of
 from parity311.records.schema import TABLES
 from parity311.records.sql import connect, identifier

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -44,6 +44,12 @@ class ImportOptions:
     """Complaints received earlier are out of scope; by default what was fetched says so."""
     keep_unlocated: bool = False
     """Keep rows whose tract is not found in a place of their own per borough, income unknown."""
+    day_first: bool | None = None
+    """Whether day or month comes first where dates do not tell; asked for when not given."""
+    read_as: Mapping[str, str] = field(default_factory=dict)
+    """Name of a file -> the kind it is to be read as, where that is not what its header tells."""
+    sheet: str = ""
+    """Sheet of workbooks that is read; the first with a table when not given."""
     memory_limit: str = MEMORY_LIMIT
     """Memory before spilling to disk."""
     threads: int = 2

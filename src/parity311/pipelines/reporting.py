@@ -62,6 +62,8 @@ class EstimateConfig:
     date_to: date | None = None
     n_draws: int = N_DRAWS
     seed: int = 0
+    day_first: bool | None = None
+    """How the CSV's dates like 03/04/2024 are read, where no date in it tells."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def read_source(config: EstimateConfig, *, for_regression: bool = False) -> Sour
     if (config.records is None) == (config.csv is None):
         raise InputError("Give either --records FOLDER or --csv FILE, one of them and not both.")
     if config.csv is not None:
-        own = read_own_reports(config.csv)
+        own = read_own_reports(config.csv, day_first=config.day_first)
         table, areas = reports_from_own(
             own,
             date_from=config.date_from,

@@ -43,6 +43,8 @@ READERS = ("duckdb", "pyarrow", "scipy")
 none of them, so they are imported where they are used."""
 OTHER_FILES = ("truth/parameters.json",)
 """Files of a records folder that hold no rows."""
+FOR_PEOPLE = re.compile(r"quarantine/[a-z][a-z0-9_]*\.csv")
+"""Copies of the quarantine for a spreadsheet: nothing reads them, so they may be changed."""
 FILE_NAME = re.compile(r"([a-z][a-z0-9_]*/){0,2}[a-z][a-z0-9_]*\.parquet")
 """What a manifest may name: tables, and domains below them; no other path."""
 QUERY_MEMORY_BYTES = 4 << 30
@@ -69,7 +71,10 @@ def _stranger_to(kind: str) -> Callable[[Path], str | None]:
             return KINDS[manifest["kind"]].words
         own = {MANIFEST, *OTHER_FILES, *manifest["files"]}
         paths = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-        others = sorted(name for path in paths if (name := _name(folder, path)) not in own)
+        names = (_name(folder, path) for path in paths)
+        others = sorted(
+            name for name in names if name not in own and not FOR_PEOPLE.fullmatch(name)
+        )
         return f"{others[0]} besides" if others else None
 
     return stranger

@@ -1,7 +1,7 @@
 """A user's own CSV as columns of text, read like the files of an import.
 
-Comma, semicolon, tab or bar; UTF-8 or UTF-16; gzipped or alone in a zip. Errors name row (the
-header is row 1) and column.
+Comma, semicolon, tab or bar; UTF-8 or UTF-16; gzipped or alone in a zip; a workbook. Errors name
+row (the header is row 1) and column.
 """
 
 from __future__ import annotations
@@ -18,14 +18,9 @@ import pyarrow as pa
 from parity311.errors import RecordsError
 from parity311.feeds import parsing as p
 from parity311.feeds.dates import read_dates
-from parity311.feeds.formats import (
-    DELIMITERS,
-    check_first_line,
-    split_header,
-    squash,
-    unique_names,
-)
+from parity311.feeds.formats import squash
 from parity311.feeds.packing import find_packing, read_head, unpack
+from parity311.feeds.recognise import DELIMITERS, check_first_line, split_header, unique_names
 from parity311.records.sql import connect, files, identifier, literal
 
 NAMELESS = re.compile(r"\s*|Unnamed: \d+")
@@ -137,17 +132,23 @@ def read_numbers(path: Path, rows: pa.Table, name: str) -> np.ndarray:
 
 
 def read_days(
-    path: Path, rows: pa.Table, names: Sequence[str], needed: str
+    path: Path,
+    rows: pa.Table,
+    names: Sequence[str],
+    needed: str,
+    day_first: bool | None = None,
 ) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
     """Days since 1970 of columns of times, NaN where empty or absent; and how they were read.
 
-    ``needed`` may not be empty.
+    ``needed`` may not be empty. ``day_first`` is asked for where it is None and no date tells.
     """
     days = {name: np.full(rows.num_rows, np.nan) for name in names}
     there = [name for name in names if name in rows.column_names]
     with connect() as connection:
         connection.register("given", rows.select(there))
-        reading = read_dates(connection, path.name, there, "SELECT * FROM given", OWN_ZONE)
+        reading = read_dates(
+            connection, path.name, there, "SELECT * FROM given", OWN_ZONE, day_first=day_first
+        )
         for name in there:
             text = f"trim({identifier(name)})"
             found = connection.sql(

@@ -97,12 +97,15 @@ class GivenAreas:
     borough: np.ndarray
 
 
-def read_own_reports(path: Path) -> OwnReports:
-    """Read and check a CSV; an error names row (the header is row 1) and column."""
+def read_own_reports(path: Path, *, day_first: bool | None = None) -> OwnReports:
+    """Read and check a CSV; an error names row (the header is row 1) and column.
+
+    ``day_first`` says how dates like 03/04/2024 are read, where no date in the file tells.
+    """
     rows = read_table(path, REQUIRED, (*KNOWN, *AREA_NUMBERS), "report")
     for name in ("incident_id", "area"):
         refuse(path, name, rows[name], is_empty(rows[name]), "may not be empty")
-    days, notes = read_days(path, rows, TIMES, needed="reported_at")
+    days, notes = read_days(path, rows, TIMES, "reported_at", day_first)
     return OwnReports(
         incident=texts_of(rows["incident_id"]),
         area=texts_of(rows["area"]),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from parity311.bench.records import HEADER, bench_records, write_rows
-from parity311.feeds.formats import recognise
+from parity311.feeds.recognise import recognise
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.feeds import cities
 
 from parity311.errors import RecordsError
-from parity311.feeds.formats import recognise
 from parity311.feeds.importing import import_records
+from parity311.feeds.recognise import recognise
 from parity311.records.store import open_records
 
 pytestmark = pytest.mark.slow

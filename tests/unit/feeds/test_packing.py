@@ -7,14 +7,16 @@ import gzip
 import io
 import json
 import zipfile
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+import xlsxwriter
 from tests.unit.feeds import cities
 
-from parity311.errors import RecordsError
-from parity311.feeds.formats import recognise
+from parity311.errors import InputError, RecordsError
 from parity311.feeds.importing import import_records
+from parity311.feeds.recognise import recognise
 from parity311.records.store import open_records
 
 pytestmark = pytest.mark.slow
@@ -56,7 +58,31 @@ def write_zip(path: Path, files: dict[str, str]) -> None:
             packed.writestr(name, text)
 
 
+def write_workbook(path: Path, rows: list[dict] = ROWS) -> None:
+    """As an agency's clerk makes it: a cover sheet, a title above the table, real dates."""
+    book = xlsxwriter.Workbook(path)
+    book.add_worksheet("About").write(0, 0, "Made by hand")
+    sheet = book.add_worksheet("Complaints")
+    sheet.write(0, 1, "Heat complaints, winter")
+    shown = book.add_format({"num_format": "m/d/yyyy h:mm AM/PM"})
+    sheet.write_row(3, 1, list(rows[0]))
+    for number, row in enumerate(rows, start=4):
+        for place, (name, value) in enumerate(row.items(), start=1):
+            if name.endswith("_date") and value:
+                sheet.write_datetime(number, place, datetime.fromisoformat(value), shown)
+            elif name in ("unique_key", "bbl", "latitude", "longitude", "incident_zip"):
+                sheet.write_number(number, place, float(value))
+            else:
+                sheet.write(number, place, value)
+    book.close()
+
+
 WAYS = {
+    "workbook": write_workbook,
+    "Windows-1252": lambda path: path.write_text(
+        csv_text([row | {"status": row["status"], "x": "Peña Núñez"} for row in ROWS]),
+        encoding="cp1252",
+    ),
     "pandas index": lambda path: path.write_text(csv_text(index=True)),
     "nameless at the end": lambda path: path.write_text(csv_text(last=True)),
     "nameless on both sides": lambda path: path.write_text(csv_text(index=True, last=True)),
@@ -89,7 +115,7 @@ def test_the_same_rows_however_packed(tmp_path: Path, way: str) -> None:
     ("files", "message"),
     [
         ({"a.csv": "x", "b.csv": "y"}, r"holds 2 files \(a.csv, b.csv\), and one is read"),
-        ({"[Content_Types].xml": "x", "sheet.xml": "y"}, "save its sheet as CSV"),
+        ({"[Content_Types].xml": "x", "word/document.xml": "y"}, "is a document, not a table"),
         ({"tracts.shp": "x", "tracts.dbf": "y"}, "export it as GeoJSON"),
     ],
 )
@@ -109,6 +135,38 @@ def test_half_a_download_of_a_portal_is_refused(tmp_path: Path, share: float) ->
     with pytest.raises(RecordsError, match="download it again"):
         import_records([*cities.write_tracts(tmp_path), path], tmp_path / "records")
     assert not (tmp_path / "records").exists()
+
+
+def test_the_import_says_what_a_workbook_was_read_as(tmp_path: Path) -> None:
+    path = tmp_path / "heat.xlsx"
+    write_workbook(path)
+    said = recognise(path).describe()
+    assert "311 service requests, since it has created_date, agency, complaint_type" in said
+    assert "sheet 'Complaints', header in row 4; not read: About" in said
+    with pytest.raises(RecordsError, match="no table in sheet 'About'"):
+        recognise(path, sheet="About")
+    with pytest.raises(InputError, match="Did you mean 'Complaints'"):
+        recognise(path, sheet="Complaint")
+
+
+def test_half_a_workbook_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "heat.xlsx"
+    write_workbook(path)
+    whole = path.read_bytes()
+    for share in (0.3, 0.8):
+        path.write_bytes(whole[: int(share * len(whole))])
+        with pytest.raises(RecordsError, match="download it again"):
+            recognise(path)
+
+
+def test_the_user_may_say_what_a_file_is(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(csv_text())
+    assert recognise(path, kind="sr311").describe().startswith("311 service requests, as was said")
+    with pytest.raises(RecordsError, match="none of the files|has no column"):
+        recognise(path, kind="dob")
+    with pytest.raises(InputError, match="Did you mean 'sr311'"):
+        recognise(path, kind="sr31")
 
 
 def test_a_damaged_zip_is_refused(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from parity311.errors import RecordsError
 from parity311.feeds import places
 from parity311.feeds.boundaries import read_boundaries
 from parity311.feeds.codes import read_codes
-from parity311.feeds.formats import recognise
 from parity311.feeds.importing import ImportOptions, import_records
+from parity311.feeds.recognise import recognise
 from parity311.records.quality import check_records
 from parity311.records.store import open_records
 

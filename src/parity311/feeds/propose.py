@@ -1,0 +1,429 @@
+"""A map file for a city nobody described yet, proposed from column names and values.
+
+Every line says how sure it is and by what; what could not be placed stays as a comment, for a
+person to fill in. A proposal of known columns imports as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, LiteralString
+
+import numpy as np
+
+from parity311.errors import InputError, RecordsError
+from parity311.feeds import parsing as p
+from parity311.feeds.citymap import (
+    COMPLAINT_FIELDS,
+    REQUIRED_FIELDS,
+    REQUIRED_TRACT_FIELDS,
+    packaged_maps,
+    read_city_map,
+)
+from parity311.feeds.formats import squash
+from parity311.feeds.packing import unpack
+from parity311.feeds.recognise import FileLayout, look_at, recognise
+from parity311.feeds.staging import rows_of
+from parity311.feeds.words import (
+    CHANNEL_WORDS,
+    COLUMN_NAMES,
+    DOMAIN_WORDS,
+    OUTCOME_WORDS,
+    TRACT_NAMES,
+    first_match,
+)
+from parity311.records.sql import connect, identifier, literal
+
+SAMPLED_ROWS = 20_000
+MOST_VALUES = 400
+"""Distinct values up to which a column may be a category or a status."""
+LISTED_VALUES = 150
+SURE, LIKELY, LEAST = 0.85, 0.6, 0.4
+"""Scores from which a column is called sure, likely, or a guess; below, it is not proposed."""
+ZONES = (
+    (-85.0, "America/New_York"),
+    (-101.5, "America/Chicago"),
+    (-114.0, "America/Denver"),
+    (-130.0, "America/Los_Angeles"),
+)
+"""Western ends in degrees of longitude of what usually keeps a clock of the United States."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """What was seen of one column in a sample of rows."""
+
+    name: str
+    n: int
+    """Rows that have a value."""
+    n_distinct: int
+    share_dates: float
+    share_numbers: float
+    low: float
+    high: float
+    samples: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A field, the column it is taken to be, and how sure that is."""
+
+    field: str
+    column: str
+    score: float
+    reason: str
+
+    @property
+    def sureness(self) -> str:
+        """The score in a word."""
+        return "sure" if self.score >= SURE else "likely" if self.score >= LIKELY else "guess"
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A proposed map: what was placed, what was not, and its text."""
+
+    file: str
+    guesses: tuple[Guess, ...]
+    missing: tuple[str, ...]
+    """Fields that a map needs and no column was found for."""
+    unused: tuple[str, ...]
+    """Columns that no field was found for."""
+    text: str
+    known_as: str = ""
+    """Why no map is needed, or which packaged one fits; empty where neither holds."""
+    notes: tuple[str, ...] = field(default=())
+
+    def describe(self) -> dict[str, Any]:
+        """The proposal as plain values."""
+        return {
+            "file": self.file,
+            "known_as": self.known_as,
+            "columns": [
+                {
+                    "field": one.field,
+                    "column": one.column,
+                    "sureness": one.sureness,
+                    "score": round(one.score, 2),
+                    "reason": one.reason,
+                }
+                for one in self.guesses
+            ],
+            "missing": list(self.missing),
+            "unused": list(self.unused),
+            "notes": list(self.notes),
+            "map": self.text,
+        }
+
+
+def propose_map(paths: Sequence[Path], scratch: Path, *, sheet: str = "") -> Proposal:
+    """Propose a map for a file of complaints; tracts and boundaries beside it are placed too.
+
+    ``scratch`` is an empty folder for the plain text of packed files.
+    """
+    shapes = [path for path in paths if _is_shapes(path)]
+    tables = [path for path in paths if path not in shapes]
+    if not tables:
+        raise InputError("No table was given to map; give the export of complaints first.")
+    known = _known_as(tables[0], sheet)
+    rows, columns, layout = _look(tables[0], scratch / "complaints.txt", sheet)
+    guesses = _place(columns, COLUMN_NAMES, _fits_complaint)
+    placed = {one.field: one.column for one in guesses}
+    missing = tuple(name for name in REQUIRED_FIELDS if name not in placed)
+    unused = tuple(one.name for one in columns if one.name not in placed.values())
+    values = {
+        name: _values(rows, placed[name])
+        for name in ("category", "status", "channel", "duplicate")
+        if name in placed
+    }
+    dates, notes = _date_lines(columns, placed)
+    tracts = _tract_lines(tables[1:], scratch)
+    text = "\n".join(
+        [
+            f"# Proposed from {tables[0].name}: {layout.describe_shape()}.",
+            "# Read every line, correct what is wrong, and import with --map.",
+            "config_version = 1",
+            "",
+            "[city]",
+            'name = "Our city"            # shown on every page',
+            'source = "file"',
+            *dates[0],
+            "",
+            "[complaints]",
+            *_complaint_lines(guesses, missing, unused),
+            *dates[1],
+            *_duplicate_lines(values.get("duplicate")),
+            "",
+            *_category_lines(values.get("category", [])),
+            *_outcome_lines(values.get("status", [])),
+            *_channel_lines(values.get("channel", [])),
+            *tracts,
+            *_boundary_lines(shapes),
+            "",
+        ]
+    )
+    return Proposal(tables[0].name, tuple(guesses), missing, unused, text, known, tuple(notes))
+
+
+def _known_as(path: Path, sheet: str) -> str:
+    """Why the file needs no new map; empty where it does."""
+    try:
+        found = recognise(path, sheet=sheet)
+        return f"{path.name} is read without a map, as {found.describe()}"
+    except RecordsError:
+        pass
+    for name, place in packaged_maps().items():
+        own = read_city_map(place)
+        try:
+            recognise(path, (own.complaint_format,), sheet=sheet)
+        except RecordsError:
+            continue
+        return f"{path.name} has the columns of {own.name}: import it with --map {name}"
+    return ""
+
+
+def _is_shapes(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return b'"FeatureCollection"' in file.read(4096)
+
+
+def _look(path: Path, scratch: Path, sheet: str) -> tuple[LiteralString, list[Column], FileLayout]:
+    """SQL of a sample of rows, what is in every column, and how the file is read."""
+    layout = look_at(path, sheet=sheet)
+    if not layout.packing.is_plain:
+        layout = layout.with_text(unpack(path, layout.packing, scratch))
+    rows: LiteralString = f"{rows_of([layout])} LIMIT {literal(SAMPLED_ROWS)}"
+    return rows, [_see(rows, name) for name in layout.header], layout
+
+
+def _see(rows: LiteralString, name: str) -> Column:
+    text = f"nullif(trim({identifier(name)}), '')"
+    with connect() as connection:
+        n, distinct, dates, numbers, low, high, samples = connection.execute(f"""
+SELECT count(text), count(DISTINCT text),
+  count(*) FILTER (WHERE coalesce({p.timestamp("text", zone="UTC")},
+    {p.timestamp("text", day_first=True, zone="UTC")}) IS NOT NULL),
+  count(number), min(number), max(number), list(DISTINCT text ORDER BY text)[:3]
+FROM (SELECT {text} AS text, TRY_CAST({text} AS DOUBLE) AS number FROM ({rows}))
+""").fetchall()[0]
+    share = 1.0 / max(n, 1)
+    low, high = (np.nan if one is None else float(one) for one in (low, high))
+    return Column(
+        name, n, distinct, dates * share, numbers * share, low, high, tuple(samples or ())
+    )
+
+
+def _name_score(name: str, known: Sequence[str]) -> float:
+    """How well a column's name fits: one of the known ones, or with the words of one."""
+    given = squash(name)
+    names = [squash(one) for one in known]
+    if given in names:
+        return 1.0 - 0.2 * names.index(given) / len(names)
+    inside = [one for one in names if len(one) >= 4 and (one in given or given in one)]
+    return 0.55 if inside and len(given) >= 3 else 0.0
+
+
+def _fits_complaint(name: str, column: Column) -> tuple[float, str]:
+    """How well values fit a field of complaints, from 0 to 1, and what was seen."""
+    n = max(column.n, 1)
+    few = column.n_distinct <= min(MOST_VALUES, 0.5 * n + 5)
+    if name == "key":
+        return column.n_distinct / n, f"{column.n_distinct:,} values in {n:,} rows"
+    if name in ("received_at", "closed_at"):
+        return column.share_dates, f"{column.share_dates:.0%} are dates"
+    if name in ("longitude", "latitude"):
+        ends = (-180.0, 180.0) if name == "longitude" else (-90.0, 90.0)
+        usual = (-180.0, -60.0) if name == "longitude" else (15.0, 75.0)
+        inside = column.share_numbers > 0.9 and ends[0] <= column.low <= column.high <= ends[1]
+        middle = (column.low + column.high) / 2
+        fits = inside and column.high > column.low
+        value = (1.0 if usual[0] <= middle <= usual[1] else 0.7) if fits else 0.0
+        return value, f"{column.low:g} to {column.high:g}"
+    if name == "zip":
+        codes = [one.split("-")[0].split(".")[0] for one in column.samples]
+        fits = all(code.isdigit() and 4 <= len(code) <= 5 for code in codes)
+        return float(fits), f"like {column.samples[:1]}"
+    if name == "duplicate":
+        return float(column.n_distinct <= 3), f"{column.n_distinct} values"
+    if name in ("category", "status", "channel"):
+        return float(few and column.share_numbers < 0.5), f"{column.n_distinct:,} values"
+    return float(column.share_dates < 0.5), f"{column.n_distinct:,} values"
+
+
+def _fits_tracts(name: str, column: Column) -> tuple[float, str]:
+    if name == "geoid":
+        is_code = all(one.isdigit() and len(one) in (10, 11) for one in column.samples)
+        return float(is_code and column.n_distinct == column.n), f"like {column.samples[:1]}"
+    if name in ("district", "board"):
+        return 1.0, f"{column.n_distinct:,} values"
+    return column.share_numbers, f"{column.low:g} to {column.high:g}"
+
+
+def _place(
+    columns: Sequence[Column],
+    names: Mapping[str, Sequence[str]],
+    fits: Callable[[str, Column], tuple[float, str]],
+) -> list[Guess]:
+    """The best column of every field, each column used once, the surest first."""
+    found = []
+    for name, known in names.items():
+        for column in columns:
+            by_name = _name_score(column.name, known)
+            if not by_name or not column.n:
+                continue
+            by_values, seen = fits(name, column)
+            if by_values >= 0.5:
+                score = 0.7 * by_name + 0.3 * by_values
+                found.append(Guess(name, column.name, score, seen))
+    taken: dict[str, Guess] = {}
+    used: set[str] = set()
+    for one in sorted(found, key=lambda guess: -guess.score):
+        if one.score >= LEAST and one.field not in taken and one.column not in used:
+            taken[one.field] = one
+            used.add(one.column)
+    return [taken[name] for name in names if name in taken]
+
+
+def _values(rows: LiteralString, column: str) -> list[tuple[str, int]]:
+    """Distinct values of a column in the sample, the most frequent first."""
+    with connect() as connection:
+        return connection.execute(f"""
+SELECT trim({identifier(column)}) AS value, count(*) AS n FROM ({rows})
+WHERE nullif(value, '') IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {literal(LISTED_VALUES)}
+""").fetchall()
+
+
+def _complaint_lines(
+    guesses: Sequence[Guess], missing: Sequence[str], unused: Sequence[str]
+) -> list[str]:
+    lines = [
+        f"{one.field} = {_quoted(one.column)}".ljust(44) + f"# {one.sureness}: {one.reason}"
+        for one in guesses
+    ]
+    lines += [f"# {name} = ?".ljust(44) + "# needed, and no column was found" for name in missing]
+    placed = {one.field for one in guesses} | set(missing)
+    absent = [name for name in COMPLAINT_FIELDS if name not in placed]
+    if absent:
+        lines.append(f"# not found: {', '.join(absent)}")
+    if unused:
+        lines.append(f"# columns not used: {', '.join(unused)}")
+    return lines
+
+
+def _date_lines(
+    columns: Sequence[Column], placed: Mapping[str, str]
+) -> tuple[tuple[list[str], list[str]], list[str]]:
+    """Lines on the clock for [city] and on the order of dates for [complaints]; and notes."""
+    by_name = {one.name: one for one in columns}
+    dates = [by_name[placed[f]] for f in ("received_at", "closed_at") if f in placed]
+    samples = [text for one in dates for text in one.samples]
+    with connect() as connection:
+        seen = connection.execute(
+            f"""
+SELECT bool_or(regexp_matches(text, {literal(p.PARTS)})), bool_or(regexp_matches(text,
+  {literal(p.OFFSET)})) FROM (SELECT unnest($samples) AS text)""",
+            {"samples": samples or [""]},
+        ).fetchall()[0]
+    city, complaints, notes = [], [], []
+    if seen[0]:
+        complaints.append(
+            "# day_first = false".ljust(44) + f"# of dates like {samples[0]}, if none tells"
+        )
+        notes.append(f"dates like {samples[0]} do not say by themselves which number is the day")
+    longitude = by_name.get(placed.get("longitude", ""))
+    zone = _zone(longitude)
+    if seen[1]:
+        shown = f'time_zone = "{zone}"' if zone else '# time_zone = "America/Chicago"'
+        city.append(shown.ljust(44) + "# guess, by longitude: times come with a UTC offset")
+        notes.append("times come with a UTC offset: check time_zone")
+    return (city, complaints), notes
+
+
+def _zone(longitude: Column | None) -> str:
+    if longitude is None or not np.isfinite(longitude.low):
+        return ""
+    middle = (longitude.low + longitude.high) / 2
+    if not ZONES[-1][0] < middle < -60:
+        return ""
+    return next(name for west, name in ZONES if middle >= west)
+
+
+def _duplicate_lines(values: list[tuple[str, int]] | None) -> list[str]:
+    if not values:
+        return []
+    yes = [v for v, _ in values if v.lower() in ("true", "yes", "y", "1", "t", "duplicate")]
+    return [f"duplicate_values = {json.dumps(yes or ['true'])}"]
+
+
+def _category_lines(values: list[tuple[str, int]]) -> list[str]:
+    lines = ["[categories]    # category = domain and severity (A gravest … D); guessed from words"]
+    for value, n in values:
+        domain, severity = first_match(value, DOMAIN_WORDS) or ("out_of_scope", "")
+        gravity = f', severity = "{severity}"' if severity else ""
+        line = f'{_quoted(value)} = {{ domain = "{domain}"{gravity} }}'
+        lines.append(line.ljust(70) + f"# {n:,} rows")
+    if not values:
+        lines.append('# "Building Violation" = { domain = "housing", severity = "C" }')
+    return [*lines, ""]
+
+
+def _outcome_lines(values: list[tuple[str, int]]) -> list[str]:
+    lines = ["[outcomes]      # status = outcome class, and the visits it implies"]
+    for value, n in values:
+        kind = first_match(value, OUTCOME_WORDS) or ("other", "")
+        visits = f", visits = {kind[1]}" if kind[1] else ""
+        line = f'{_quoted(value)} = {{ class = "{kind[0]}"{visits} }}'
+        lines.append(line.ljust(70) + f"# {n:,} rows")
+    return [*lines, ""]
+
+
+def _channel_lines(values: list[tuple[str, int]]) -> list[str]:
+    lines = ["[channels]"]
+    for value, n in values:
+        found = first_match(value, CHANNEL_WORDS)
+        line = f'{_quoted(value)} = "{found[0] if found else "UNKNOWN"}"'
+        lines.append(line.ljust(70) + f"# {n:,} rows")
+    return [*lines, ""]
+
+
+def _tract_lines(tables: Sequence[Path], scratch: Path) -> list[str]:
+    lines = ["[tracts]        # field = column of the table of tracts"]
+    guesses: list[Guess] = []
+    if tables:
+        _, columns, _ = _look(tables[0], scratch / "tracts.txt", "")
+        guesses = _place(columns, TRACT_NAMES, _fits_tracts)
+    placed = {one.field for one in guesses}
+    lines += [
+        f"{one.field} = {_quoted(one.column)}".ljust(44) + f"# {one.sureness}: {one.reason}"
+        for one in guesses
+    ]
+    for name in REQUIRED_TRACT_FIELDS:
+        if name not in placed:
+            usual = TRACT_NAMES[name][0]
+            lines.append(f'{name} = "{usual}"'.ljust(44) + "# not seen: give the table of tracts")
+    return [*lines, ""]
+
+
+def _boundary_lines(shapes: Sequence[Path]) -> list[str]:
+    lines = ["[boundaries]"]
+    if not shapes:
+        return [*lines, 'id = "GEOID"'.ljust(44) + "# not seen: give the GeoJSON of tracts"]
+    properties = [
+        one.get("properties") or {} for one in json.loads(shapes[0].read_bytes())["features"]
+    ]
+    for name in properties[0] if properties else {}:
+        values = [str(one.get(name, "")) for one in properties]
+        is_code = all(value.isdigit() and len(value) in (10, 11) for value in values)
+        if is_code and len(set(values)) == len(values):
+            return [*lines, f"id = {_quoted(name)}".ljust(44) + f"# sure: like {values[0]}"]
+    return [*lines, "# id = ?".ljust(44) + f"# no property of {shapes[0].name} is a GEOID"]
+
+
+def _quoted(text: str) -> str:
+    """Text as TOML and JSON both write it."""
+    return json.dumps(text, ensure_ascii=False)

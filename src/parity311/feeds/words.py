@@ -1,0 +1,113 @@
+"""Words by which columns, categories, statuses and channels of unknown cities are told.
+
+Names of columns are those that data portals use for the same thing; they are compared without
+case, spaces and punctuation. Categories go to the first line one of whose words they hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+COLUMN_NAMES: dict[str, tuple[str, ...]] = {
+    "key": (
+        "unique_key", "sr_number", "case_number", "case_id", "caseid", "casenumber", "srnumber",
+        "service_request_id", "service_request_number", "request_id", "requestnumber",
+        "case_enquiry_id", "ticket_id", "ticket_number", "incident_number", "complaint_number",
+        "complaint_id", "reference_number", "record_id", "issue_id", "id", "objectid", "rowid",
+    ),
+    "received_at": (
+        "created_date", "createddate", "created_at", "open_dt", "open_date", "opened",
+        "date_opened", "opened_date", "requested_datetime", "received_date", "date_received",
+        "reported_date", "date_reported", "date_entered", "submitted_date", "request_date",
+        "creation_date", "date_created", "created", "ticket_created_date_time", "date",
+    ),
+    "category": (
+        "complaint_type", "sr_type", "request_type", "requesttype", "service_name", "case_type",
+        "type", "category", "issue_type", "service_type", "problem", "problem_type", "case_title",
+        "service_request_type", "subject", "case_topic", "description",
+    ),
+    "longitude": ("longitude", "long", "lon", "lng", "x_longitude", "geolocation__longitude__s",
+                  "x", "point_x"),
+    "latitude": ("latitude", "lat", "y_latitude", "geolocation__latitude__s", "y", "point_y"),
+    "closed_at": (
+        "closed_date", "closeddate", "closed_dt", "close_date", "date_closed", "closed",
+        "resolved_date", "completed_date", "completion_date", "date_completed",
+        "resolution_date", "ticket_closed_date_time", "closed_at",
+    ),
+    "status": ("status", "case_status", "sr_status", "status_description", "ticket_status",
+               "request_status", "state", "disposition", "closure_reason", "resolution_code"),
+    "zip": ("zip_code", "zip", "zipcode", "incident_zip", "postal_code", "postcode",
+            "location_zipcode"),
+    "building": ("street_address", "address", "full_address", "incident_address", "location",
+                 "site_address", "parcel", "building_id", "block_address"),
+    "channel": ("origin", "source", "request_source", "report_source", "open_data_channel_type",
+                "method_received", "channel", "intake_method", "received_via", "case_source"),
+    "duplicate": ("duplicate", "is_duplicate", "duplicate_flag", "isduplicate"),
+    "parent": ("parent_sr_number", "parent_id", "parent_case", "duplicate_of", "master_case",
+               "parent_request_id", "original_id"),
+}  # fmt: skip
+"""Field of a map -> names of columns that hold it, the plainest first."""
+TRACT_NAMES: dict[str, tuple[str, ...]] = {
+    "geoid": ("GEOID", "geoid20", "geoid10", "tract_geoid", "tract", "fips", "tractce"),
+    "population": ("population", "total_population", "pop", "total_pop", "B01003_001E"),
+    "households": ("households", "total_households", "hh_total", "occupied_units", "B11001_001E"),
+    "median_income": ("median_income", "median_household_income", "med_income", "income",
+                      "B19013_001E"),
+    "median_year_built": ("median_year_built", "year_built", "B25035_001E"),
+    "district": ("district", "side", "neighborhood", "borough", "county_name"),
+    "board": ("community_area", "community_board", "council_district", "ward"),
+    "share_renter": ("share_renter", "pct_renters", "renter_share"),
+    "share_black": ("share_black", "pct_black"),
+    "share_hispanic": ("share_hispanic", "pct_hispanic"),
+    "share_limited_english": ("share_limited_english", "pct_limited_english"),
+}  # fmt: skip
+"""Field of the table of tracts -> names of columns that hold it."""
+
+Words = Sequence[tuple[str, str, str]]
+"""Pattern of words, what it stands for, and one thing more about that."""
+
+DOMAIN_WORDS: Words = (
+    (r"\bheat(ing)?\b|hot water|no heat", "heat", "B"),
+    (r"elevator|\blift\b", "elevator", "B"),
+    (r"boiler|carbon monoxide", "boiler", "A"),
+    (r"\bcranes?\b|derrick", "crane", "A"),
+    (r"scaffold|sidewalk shed", "scaffold", "B"),
+    (r"electric(al)?\b|wiring|downed wire", "electrical_revisit", "B"),
+    (r"sewer|sewage|catch ?basin|flood|storm ?water|drain|cave-in|water on street",
+     "drainage", "C"),
+    (r"drone|facade", "drone", "B"),
+    (r"unsafe building|building collapse|structural|dangerous building", "ert", "A"),
+    (r"unsatisfactory living|unsanitary|mold|plumbing|bed ?bug|infestation|housing|tenant"
+     r"|building violation|no utilities|egress|residential building|paint|lead", "housing", "C"),
+    (r"permit|construction|illegal (occupancy|use|rooming)|zoning|building inspection"
+     r"|contractor|working beyond|code violation|building", "complaint_triage", "B"),
+)  # fmt: skip
+"""Words of a category, the domain that decides about it, and the severity it is given."""
+OUTCOME_WORDS: Words = (
+    (r"duplicate", "duplicate", ""),
+    (r"no (violation|action|cause)|unfounded|not found|invalid|compl(y|iance|ied)", "no_violation",
+     "1"),
+    (r"violation|citation|summons|cited|notice issued", "violation", "1"),
+    (r"no access|could not (enter|gain)|unable to (access|enter)", "no_access", "1"),
+    (r"refer|transferred|forwarded", "referral", ""),
+    (r"cancel|withdrawn|admin|information", "other", ""),
+    (r"open|new|pending|progress|assigned|received|submitted|dispatched|hold|started|work ?order",
+     "pending", ""),
+    (r"closed?|complete|resolved|done|fixed", "other", "1"),
+)  # fmt: skip
+"""Words of a status, its outcome class, and the visits it implies."""
+CHANNEL_WORDS: Words = (
+    (r"mobile|app\b|iphone|ios|android|twitter|smart", "MOBILE", ""),
+    (r"phone|call|voice", "PHONE", ""),
+    (r"web|internet|online|portal|self|email|e-mail|open311|integrated", "ONLINE", ""),
+)  # fmt: skip
+"""Words of a channel, and what it is here."""
+
+
+def first_match(text: str, words: Words) -> tuple[str, str] | None:
+    """What the first line stands for whose pattern a text holds; None where none does."""
+    for pattern, meaning, more in words:
+        if re.search(pattern, text.lower()):
+            return meaning, more
+    return None
