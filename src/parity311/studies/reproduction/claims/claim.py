@@ -90,6 +90,7 @@ def judge(claim: Claim, evidence: Evidence) -> dict[str, Any]:
         "rule": RULES[claim.kind],
         "definition": claim.definition,
         "follows_from": claim.follows_from,
+        "domains": list(claim.domains),
     }
 
 

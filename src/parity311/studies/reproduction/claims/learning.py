@@ -11,6 +11,7 @@ from parity311.evaluation.comparison_statistics import compare_runs, mean_sample
 from parity311.studies.reproduction import published as paper
 from parity311.studies.reproduction import samples
 from parity311.studies.reproduction.claims.claim import Claim, Finding, percent, plain
+from parity311.studies.reproduction.programme import PAPER_RULES
 from parity311.studies.reproduction.samples import TODAY
 from parity311.studies.reproduction.verdicts import (
     FAILS,
@@ -26,22 +27,20 @@ from parity311.studies.reproduction.verdicts import (
 
 if TYPE_CHECKING:
     from parity311.studies.reproduction.evidence import Evidence
+    from parity311.studies.reproduction.scoring import Scored
 
 AREA = "Learning against today's rule"
 LEADS = {"heat": ("reinforce", "dqn"), "drainage": ("reinforce", "dqn")}
 """Who leads, and whom: of other domains the paper says that DQN is steadier, or gives a table
 which the areas boiler and elevator judge."""
 STEADY = ("elevator", "complaint_triage", "ert")
-CHAMPIONS = {"heat": "reinforce_20_episodes", "drainage": "reinforce"}
+HEAT_AGENTS = ("reinforce_20_episodes", "reinforce")
+"""REINFORCE in heat as the paper trains it; in its own programme there is no other."""
+CHAMPIONS = {"heat": HEAT_AGENTS[0], "drainage": "reinforce"}
 """Agents the paper puts forward, as it trains them where it says how; elsewhere DQN, which its
 Table 3 gives for all domains."""
 DQN = {"elevator": "cql"}
 """The paper's DQN where it is not the plain one: with CQL's penalty in elevator."""
-PAPER_RULES = (
-    "balanced", "tail", "emerg", "actionable", "uniform", "no_dispatch", "random", "always",
-    "never", "expert",
-)  # fmt: skip
-"""The paper's baselines; rules of our own are not among them."""
 EQUAL_REWARD = 0.005
 """Half a per cent of today's reward is as good as equal (our choice)."""
 IDENTICAL = 0.05
@@ -58,6 +57,11 @@ def dqn_of(slug: str) -> str:
 def champion_of(slug: str) -> str:
     """The agent the paper puts forward in a domain."""
     return CHAMPIONS.get(slug, dqn_of(slug))
+
+
+def _champion(slug: str, scored: Scored) -> str:
+    """The same as it was played: in the paper's own programme heat has one REINFORCE."""
+    return scored.first_of(champion_of(slug), *(HEAT_AGENTS if slug == "heat" else ()))
 
 
 def _lead(slug: str):
@@ -104,7 +108,7 @@ def _throughput(slug: str):
         scored = evidence.scored("measured", slug)
         resamples = evidence.resamples(scored)
         learned, today = (
-            samples.throughput(scored, name, resamples) for name in (champion_of(slug), TODAY)
+            samples.throughput(scored, name, resamples) for name in (_champion(slug, scored), TODAY)
         )
         ours = percent(samples.relative_figure(learned, today, resamples), signed=True)
         return Finding(ours, decide_sign(ours, +1, margin=EQUAL_CORRECT))
@@ -117,7 +121,8 @@ def _mistakes(slug: str):
         scored = evidence.scored("measured", slug)
         resamples = evidence.resamples(scored)
         learned, today = (
-            samples.mistake_rate(scored, name, resamples) for name in (champion_of(slug), TODAY)
+            samples.mistake_rate(scored, name, resamples)
+            for name in (_champion(slug, scored), TODAY)
         )
         figure = resamples.figure(learned - today)
         words = (
@@ -157,12 +162,14 @@ def _heat_reward(rival: str):
         scored = evidence.scored("measured", "heat")
         resamples = evidence.resamples(scored)
         mine, theirs = (
-            samples.reward(scored, name, resamples) for name in ("reinforce_20_episodes", rival)
+            samples.reward(scored, name, resamples)
+            for name in (scored.first_of(*HEAT_AGENTS), rival)
         )
-        more = samples.relative(samples.reward(scored, "reinforce", resamples), theirs)[0]
         figure = samples.relative_figure(mine, theirs, resamples)
-        shown = percent(figure, signed=True)
-        words = f"{shown.words}; with our longer training {100 * more:+.1f} %"
+        words = percent(figure, signed=True).words
+        if scored.has(HEAT_AGENTS[0]):
+            more = samples.relative(samples.reward(scored, "reinforce", resamples), theirs)[0]
+            words += f"; with our longer training {100 * more:+.1f} %"
         ours = Measured(figure.value, figure.lower, figure.upper, words)
         return Finding(ours, decide_sign(ours, +1))
 
@@ -175,7 +182,7 @@ def _heat_closed(rival: str, published: float):
         resamples = evidence.resamples(scored)
         mine, theirs = (
             mean_samples(scored.outcome("violation", name), resamples)
-            for name in ("reinforce_20_episodes", rival)
+            for name in (scored.first_of(*HEAT_AGENTS), rival)
         )
         shown = percent(samples.relative_figure(mine, theirs, resamples), signed=True)
         words = f"{mine[0]:,.0f} against {theirs[0]:,.0f} a year: {shown.words}"
