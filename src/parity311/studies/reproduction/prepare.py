@@ -380,7 +380,6 @@ def _count_cases(records: Records, domain: str, window: Window) -> int:
 
 
 def _count(records: Records, domain: str, window: Window = (date.min, date.max)) -> int:
-    """Complaints received in a window, each report one."""
     query = (
         "SELECT count(*) AS n FROM complaints WHERE domain = $domain AND received_at >= "
         "$first::TIMESTAMP AND received_at < $end::TIMESTAMP"
