@@ -25,6 +25,7 @@ from parity311.domains.housing.rules import (
     make_balanced,
     make_choice,
     make_dual,
+    make_emerg,
     make_expert,
 )
 from parity311.domains.housing.sight import SIGHT
@@ -92,7 +93,7 @@ DOMAIN = Domain(
     explainer="tree",
     heuristics={
         "balanced": make_balanced,
-        "emerg": lambda params, harness: make_choice("urgent", params, harness),
+        "emerg": make_emerg,
         "actionable": make_actionable,
         "never": play_action("NO_DISPATCH", "outside_building"),
         "no_dispatch": play_action("NO_DISPATCH", "outside_building"),

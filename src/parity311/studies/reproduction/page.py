@@ -191,7 +191,6 @@ BESIDE_COLUMNS = {
     "beside": "in the other programme", "beside_verdict": "verdict there",
     "why_apart": "why they are apart",
 }  # fmt: skip
-"""What the other programme found, where it was run."""
 
 
 def _has_other(rows: list[dict[str, Any]]) -> bool:

@@ -141,11 +141,6 @@ def paid_as_published(slug: str) -> Domain:
     return replace(domain, dynamics=replace(play, transition=transition))
 
 
-def term_of(given: dict[str, str]) -> EquityTerm:
-    """The equity term of a job; the usual one where a plan names none."""
-    return EquityTerm(**given) if given else USUAL_TERM
-
-
 def plain_term(term: EquityTerm) -> dict[str, str]:
     """A term as a plan keeps it: nothing where it is the usual one."""
     return {} if term == USUAL_TERM else asdict(term)

@@ -32,8 +32,7 @@ PARAMS, TRAINED, CHECKPOINTS = "params", "trained", "checkpoints"
 LEAST_SLICE_S = 20.0
 """A job is not started with less: compiling it would take longer."""
 LATER = ("term", "pays_all")
-"""What jobs were not asked before there were two programmes: it changes nothing where it is empty,
-and what was trained then stays trained."""
+"""Asked since there are two programmes; where empty, what was trained before stays trained."""
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -97,7 +96,7 @@ def train_job(
 ) -> dict[str, Any]:
     """Train one job for at most so many seconds, from its checkpoint where there is one."""
     from parity311.estimation.params_file import read_params
-    from parity311.studies.reproduction.programme import term_of
+    from parity311.mdp.equity import EquityTerm
     from parity311.studies.reproduction.trained_files import domain_of, settings_of, write_trained
     from parity311.training import train
     from parity311.training.checkpoint import Checkpoints
@@ -110,7 +109,7 @@ def train_job(
     own = checkpoints / job.file.removesuffix(".safetensors")
     trained = train(
         domain, params, job.agent, job.preferences, job.seeds, job.steps,
-        observation_set=job.observation_set, term=term_of(job.term),
+        observation_set=job.observation_set, term=EquityTerm(**job.term),
         n_environments=job.n_environments, settings=settings_of(job),
         checkpoints=Checkpoints(own, every_s=120.0, resume=True), stop_after_s=seconds,
     )  # fmt: skip

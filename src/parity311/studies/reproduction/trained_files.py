@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from parity311.mdp.harness import Harness
 from parity311.storage.disk import telling_disk_errors
 from parity311.storage.tensors import read_about as tensors_about
 from parity311.storage.tensors import read_tensors, write_tensors
-from parity311.studies.reproduction.programme import paid_as_published, term_of
+from parity311.studies.reproduction.programme import paid_as_published
 from parity311.training import agent_for
 from parity311.training.checkpoint import named_arrays
 from parity311.training.loop import Trained
@@ -39,7 +38,7 @@ def settings_of(job: Job) -> dict[str, Any]:
 
 def harness_of(job: Job) -> Harness:
     """The domain as the agents of a job see it."""
-    return Harness(domain_of(job), observation_set=job.observation_set, **asdict(term_of(job.term)))
+    return Harness(domain_of(job), observation_set=job.observation_set, **job.term)
 
 
 def domain_of(job: Job) -> Domain:

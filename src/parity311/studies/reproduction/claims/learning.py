@@ -27,7 +27,6 @@ from parity311.studies.reproduction.verdicts import (
 
 if TYPE_CHECKING:
     from parity311.studies.reproduction.evidence import Evidence
-    from parity311.studies.reproduction.scoring import Scored
 
 AREA = "Learning against today's rule"
 LEADS = {"heat": ("reinforce", "dqn"), "drainage": ("reinforce", "dqn")}
@@ -57,11 +56,6 @@ def dqn_of(slug: str) -> str:
 def champion_of(slug: str) -> str:
     """The agent the paper puts forward in a domain."""
     return CHAMPIONS.get(slug, dqn_of(slug))
-
-
-def _champion(slug: str, scored: Scored) -> str:
-    """The same as it was played: in the paper's own programme heat has one REINFORCE."""
-    return scored.first_of(champion_of(slug), *(HEAT_AGENTS if slug == "heat" else ()))
 
 
 def _lead(slug: str):
@@ -108,7 +102,8 @@ def _throughput(slug: str):
         scored = evidence.scored("measured", slug)
         resamples = evidence.resamples(scored)
         learned, today = (
-            samples.throughput(scored, name, resamples) for name in (_champion(slug, scored), TODAY)
+            samples.throughput(scored, name, resamples)
+            for name in (scored.first_of(champion_of(slug), "reinforce"), TODAY)
         )
         ours = percent(samples.relative_figure(learned, today, resamples), signed=True)
         return Finding(ours, decide_sign(ours, +1, margin=EQUAL_CORRECT))
@@ -122,7 +117,7 @@ def _mistakes(slug: str):
         resamples = evidence.resamples(scored)
         learned, today = (
             samples.mistake_rate(scored, name, resamples)
-            for name in (_champion(slug, scored), TODAY)
+            for name in (scored.first_of(champion_of(slug), "reinforce"), TODAY)
         )
         figure = resamples.figure(learned - today)
         words = (
@@ -192,20 +187,17 @@ def _heat_closed(rival: str, published: float):
     return test
 
 
-def _hdqn_against_random(evidence: Evidence) -> Finding:
-    scored = evidence.scored("measured", "heat")
-    resamples = evidence.resamples(scored)
-    first, second = (samples.reward(scored, name, resamples) for name in ("hdqn", "random"))
-    ours = percent(samples.relative_figure(first, second, resamples), signed=True)
-    return Finding(ours, decide_bound(ours, at_most=0.01))
+def _within(slug: str, first: str, second: str, **limits: float):
+    """By which share one policy earns more than another, within limits."""
 
+    def test(evidence: Evidence) -> Finding:
+        scored = evidence.scored("measured", slug)
+        resamples = evidence.resamples(scored)
+        mine, theirs = (samples.reward(scored, name, resamples) for name in (first, second))
+        ours = percent(samples.relative_figure(mine, theirs, resamples), signed=True)
+        return Finding(ours, decide_bound(ours, **limits))
 
-def _snad_alike(evidence: Evidence) -> Finding:
-    scored = evidence.scored("measured", "snad")
-    resamples = evidence.resamples(scored)
-    first, second = (samples.reward(scored, name, resamples) for name in ("dqn", "reinforce"))
-    ours = percent(samples.relative_figure(first, second, resamples), signed=True)
-    return Finding(ours, decide_bound(ours, at_least=-0.05, at_most=0.05))
+    return test
 
 
 def _snad_actionable(agent: str):
@@ -392,7 +384,8 @@ HEAT = [
         "6.1 Heat; 5.1 HDQN", "≈2,100 for HDQN and random", "bound",
         "reward of HDQN over the random policy's; holds up to one per cent better; 5.1 restricts "
         "it to homogeneous outcome probabilities, 6.1 does not, and here they differ by complaint",
-        _hdqn_against_random, ("heat",), quote="≈2,100 for HDQN and random",
+        _within("heat", "hdqn", "random", at_most=0.01), ("heat",),
+        quote="≈2,100 for HDQN and random",
     ),
 ]  # fmt: skip
 
@@ -407,7 +400,8 @@ OTHERS = [
         "snad_alike", AREA, "In SNAD DQN and REINFORCE are nearly identical",
         "6.1 SNAD", "+1.046 and +1.011", "bound",
         "reward of DQN over REINFORCE's, within 5 % (the paper's differ by 3.5 %)",
-        _snad_alike, ("snad",), quote="are nearly identical",
+        _within("snad", "dqn", "reinforce", at_least=-0.05, at_most=0.05), ("snad",),
+        quote="are nearly identical",
     ),
     *(
         Claim(
