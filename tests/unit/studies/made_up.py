@@ -49,7 +49,7 @@ class MadeUpEvidence:
     def _play(self, scenario: str, part: str) -> Scored:
         jobs = [job for job in self.jobs if (job.scenario, job.part) == key_of(scenario, part)]
         domain = counting_domain(jobs[0].domain)
-        rules = self.programme.rules
+        rules = self.programme.rules_of(jobs[0].domain)
         names = [name for name in domain.heuristics if not rules or name in rules]
         for job in jobs:
             for preference in job.preferences:

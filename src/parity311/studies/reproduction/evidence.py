@@ -207,7 +207,7 @@ class Evidence:
                     n_episodes=self._episodes,
                     seed=self.seed,
                     n_cases=self._few_cases(scenario, part),
-                    rules=self.programme.rules,
+                    rules=self.programme.rules_of(domain),
                 )
                 save_scored(path, found, identity)
                 self.progress(f"played: {scenario} {part}", 1, 1)
@@ -224,7 +224,10 @@ class Evidence:
 
     def _identity(self, jobs: list[Job], scenario: str, part: str) -> str:
         few = self._few_cases(scenario, part)
-        digest = hashlib.sha256(f"{self._episodes} {self.seed} {few}".encode())
+        domain = get_domain(jobs[0].domain)
+        rules = self.programme.rules_of(domain.slug) or tuple(domain.heuristics)
+        asked = f"{self._episodes} {self.seed} {few} {domain.version} {' '.join(rules)}"
+        digest = hashlib.sha256(asked.encode())
         paths = [self.where.learn / TRAINED / job.file for job in jobs]
         for path in (*paths, self.where.estimated(scenario, part), self.where.true(scenario, part)):
             digest.update(path.read_bytes() if path.exists() else b"missing")

@@ -19,13 +19,6 @@ from parity311.mdp.contract import Domain, Transition
 from parity311.mdp.equity import PUBLISHED_TERM, USUAL_TERM, EquityTerm
 from parity311.studies.reproduction import published as paper
 
-PAPER_RULES = (
-    "balanced", "tail", "emerg", "actionable", "uniform", "no_dispatch", "random", "always",
-    "never", "expert",
-)  # fmt: skip
-"""The paper's baselines (5.3); rules of our own are not among them."""
-RANDOM_ROW = "random_boards"
-"""Elevator's RANDOM sends visits anywhere; `random` there draws among the four modes."""
 NO_LIMIT = 1e9
 """A gradient's norm that is never reached."""
 
@@ -40,8 +33,6 @@ class Programme:
     """features by name; each domain's default where empty"""
     estimator: str = ""
     """how complaints become incidents in what is learned from; the usual way where empty"""
-    rules: tuple[str, ...] = ()
-    """rules that play beside the agents; all of a domain's where empty"""
     out_of: str = "actionable"
     """what correct escalations are divided by where a gap is judged"""
 
@@ -50,12 +41,21 @@ class Programme:
         """Whether it is the paper's."""
         return self.name == "paper"
 
+    def rules_of(self, slug: str) -> tuple[str, ...]:
+        """Rules that play beside a domain's agents: the paper's baselines; all of them if empty."""
+        return baseline_rules(get_domain(slug)) if self.is_published else ()
+
+
+def baseline_rules(domain: Domain) -> tuple[str, ...]:
+    """The rules that play the paper's baselines (5.3) in a domain, each once."""
+    return tuple(dict.fromkeys(one.rule for one in domain.baselines.values() if one.rule))
+
 
 PROGRAMMES = {
     "ours": Programme("ours", USUAL_TERM),
     "paper": Programme(
         "paper", PUBLISHED_TERM, observation_set="published", estimator="as_published",
-        rules=(*PAPER_RULES, RANDOM_ROW), out_of="incidents",
+        out_of="incidents",
     ),
 }  # fmt: skip
 """By name; ours is the default."""

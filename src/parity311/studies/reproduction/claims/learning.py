@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from parity311.domains import get_domain
 from parity311.evaluation.comparison_statistics import compare_runs, mean_samples, ratio_samples
 from parity311.studies.reproduction import published as paper
 from parity311.studies.reproduction import samples
 from parity311.studies.reproduction.claims.claim import Claim, Finding, percent, plain
-from parity311.studies.reproduction.programme import PAPER_RULES
+from parity311.studies.reproduction.programme import baseline_rules
 from parity311.studies.reproduction.samples import TODAY
 from parity311.studies.reproduction.verdicts import (
     FAILS,
@@ -231,7 +232,7 @@ def _ahead_of_rules(slug: str, agent: str):
         resamples = evidence.resamples(scored)
         mine = scored.arrays["reward"][scored.rows(agent)]
         worst, decisions = None, []
-        for rule in PAPER_RULES:
+        for rule in baseline_rules(get_domain(slug)):
             if scored.has(rule):
                 theirs = scored.arrays["reward"][scored.rows(rule)]
                 found = compare_runs(mine, theirs, resamples).difference
