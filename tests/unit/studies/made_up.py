@@ -14,6 +14,7 @@ from parity311.studies.reproduction.evidence import Weights
 from parity311.studies.reproduction.jobs import Job, make_jobs
 from parity311.studies.reproduction.programme import OURS, Programme
 from parity311.studies.reproduction.scoring import COUNTS, Scored, counting_domain
+from parity311.studies.reproduction.selection import Sensitivity
 
 N_SEEDS, N_EPISODES, N_STRATA = 3, 24, 6
 
@@ -81,6 +82,12 @@ class MadeUpEvidence:
         caught = share * defects
         wasted = 0.3 * (200 - defects) * np.ones((n_agents, 1))
         return Confusion(caught, wasted, 200 - defects - wasted, defects - caught)
+
+    def sensitivity(self, domain: str, label: str, *, is_paid: bool) -> Any:
+        change = self.effect if label != "nobody" else 0.0
+        advantage = Sensitivity(change, change - 0.1, change + 0.1, 1.8 if change > 0.1 else 1.0)
+        equity = Sensitivity(change, change - 0.1, change + 0.1, 1.3 if change > 0.1 else 1.0)
+        return advantage, equity
 
     def n_grid_seeds(self) -> int:
         return 1

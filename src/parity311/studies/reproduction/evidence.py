@@ -33,6 +33,12 @@ from parity311.studies.reproduction.jobs import Job, budget_of, read_plan
 from parity311.studies.reproduction.prepare import RARE, SCORE, Where, read_facts_file
 from parity311.studies.reproduction.programme import OURS, Programme, get_programme
 from parity311.studies.reproduction.scoring import Scored, load_scored, save_scored, score_part
+from parity311.studies.reproduction.selection import (
+    Sensitivity,
+    escalation_target,
+    load_decisions,
+    weigh_hidden_reasons,
+)
 from parity311.studies.reproduction.train_stage import TRAINED
 from parity311.studies.reproduction.trained_files import read_trained
 from parity311.training.loop import Trained
@@ -248,6 +254,19 @@ class Evidence:
             self._weights[key] = weigh_features(agents, params, self.seed)
             self.progress(f"explained: {domain} {agents.agent.name}", 1, 1)
         return self._weights[key]
+
+    def sensitivity(
+        self, domain: str, label: str, *, is_paid: bool
+    ) -> tuple[Sensitivity, Sensitivity] | str:
+        """What a hidden reason could overturn of an agent's advantage and gain; or why not."""
+        log = load_decisions(self.where.log("measured", domain))
+        if log is None:
+            return "the decisions on record were not kept; prepare it again"
+        if log.reason:
+            return log.reason
+        trained = self.agents("measured", domain, label, "reinforce")
+        target = escalation_target(trained, log.seen, is_paid=is_paid)
+        return weigh_hidden_reasons(log, target)
 
     def confusion(self, part: str, label: str) -> Confusion:
         """Counts of the boiler agents of one label; with chances that fit what they see."""

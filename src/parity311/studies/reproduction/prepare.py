@@ -24,7 +24,7 @@ from parity311.audit.spec import AuditSpec
 from parity311.city.ensure import open_or_build
 from parity311.domains import all_domains, get_domain
 from parity311.errors import EstimationError, InputError
-from parity311.estimation.params_file import write_params
+from parity311.estimation.params_file import read_params, write_params
 from parity311.estimation.world import ESTIMATOR, make_world, split_date
 from parity311.mdp.contract import STRATUM_NAMES
 from parity311.pipelines.progress import Report as Progress
@@ -35,6 +35,7 @@ from parity311.storage.aside import write_text_aside
 from parity311.storage.disk import telling_disk_errors
 from parity311.storage.folders import holds_own
 from parity311.storage.strict_json import to_json, to_plain
+from parity311.studies.reproduction import selection
 from parity311.studies.reproduction.jobs import Budget, make_jobs, write_plan
 from parity311.studies.reproduction.programme import OURS, Programme
 from parity311.studies.reproduction.protocols import (
@@ -86,6 +87,10 @@ class Where:
     def split(self, scenario: str, part: str) -> Path:
         """How a part was split in the end."""
         return self.folder / SCORE / FACTS / f"split-{scenario}-{part}.json"
+
+    def log(self, scenario: str, domain: str) -> Path:
+        """Decisions on record in the test period."""
+        return self.folder / SCORE / "logs" / f"{scenario}-{domain}.npz"
 
     def facts(self, scenario: str, domain: str) -> Path:
         """What the records themselves say of a domain."""
@@ -208,8 +213,25 @@ def ensure_city(cities: Path, preset: str, seed: int, scenario: str) -> str:
 def _prepare_apart(
     folder: Path, city: Path, scenario: str, part: Part, programme: Programme
 ) -> str:
-    prepare_part(Where(folder), open_records(city), scenario, part, programme)
+    where, records = Where(folder), open_records(city)
+    prepare_part(where, records, scenario, part, programme)
+    if scenario == "measured" and part.name in selection.DOMAINS:
+        keep_decisions(where, records, scenario, part, programme)
     return f"params ({scenario}): {part.name}"
+
+
+def keep_decisions(
+    where: Where, records: Records, scenario: str, part: Part, programme: Programme
+) -> None:
+    """The agency's own decisions of the test period, for what selection could hide."""
+    path = where.log(scenario, part.domain)
+    if selection.load_decisions(path) is not None:
+        return
+    domain = get_domain(part.domain)
+    params = read_params(where.estimated(scenario, part.name), domain.play.example())
+    _, scored = windows_of(records, part)
+    log = selection.read_decisions(domain, records, params, scored, programme.observation_set)
+    selection.save_decisions(path, log)
 
 
 def _facts_apart(folder: Path, city: Path, scenario: str, slug: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -132,7 +133,7 @@ def _price(slug: str, agent: str):
         note = price_note(float(plain[0]) * resamples.episodes.shape[1])
         if note:
             return Finding(Measured(np.nan, words=note), untested(note))
-        shown = percent(resamples.figure(1.0 - paid / plain))
+        shown = percent(resamples.figure(1.0 - paid / plain), most=1.0)
         decision = decide_price(shown, gap, today)
         if gap > paper.TAU:
             words = f"a gap of {100 * gap:.1f} % is left; today's rule {100 * today:.1f} %"
@@ -193,10 +194,10 @@ def _dominated(slug: str):
         name, found, gap = max(rows, key=lambda row: (row[1].lower > 0) + (row[2].upper < 0))
         words = (
             f"{name.replace('_', ' ')}: correct escalations {100 * found.value:+.1f} % "
-            f"({100 * found.lower:+.1f} to {100 * found.upper:+.1f}), gap {100 * gap.value:+.1f} "
-            f"points ({100 * gap.lower:+.1f} to {100 * gap.upper:+.1f})"
+            f"({100 * max(found.lower, -1.0):+.1f} to {100 * found.upper:+.1f}), gap "
+            f"{100 * gap.value:+.1f} points ({100 * gap.lower:+.1f} to {100 * gap.upper:+.1f})"
         )
-        ours = Measured(found.value, found.lower, found.upper, words)
+        ours = Measured(found.value, max(found.lower, -1.0), found.upper, words)
         return Finding(ours, decide_dominated([(f, g) for _, f, g in rows]))
 
     return test
@@ -221,7 +222,9 @@ def _ahead(slug: str, what: str):
             mean_samples(scored.total(what, name), resamples)
             for name in (f"reinforce{PAID}", TODAY)
         )
-        ours = percent(samples.relative_figure(mine, today, resamples), signed=True)
+        # Of finds no more than all can be lost; days of waiting have no such end.
+        least = -1.0 if what == "correct" else -math.inf
+        ours = percent(samples.relative_figure(mine, today, resamples), signed=True, least=least)
         return Finding(ours, decide_sign(ours, +1, margin=EQUAL_SPEED))
 
     return test

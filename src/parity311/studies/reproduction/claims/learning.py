@@ -106,7 +106,8 @@ def _throughput(slug: str):
             samples.throughput(scored, name, resamples)
             for name in (scored.first_of(champion_of(slug), "reinforce"), TODAY)
         )
-        ours = percent(samples.relative_figure(learned, today, resamples), signed=True)
+        figure = samples.relative_figure(learned, today, resamples)
+        ours = percent(figure, signed=True, least=-1.0)
         return Finding(ours, decide_sign(ours, +1, margin=EQUAL_CORRECT))
 
     return test
@@ -180,7 +181,8 @@ def _heat_closed(rival: str, published: float):
             mean_samples(scored.outcome("violation", name), resamples)
             for name in (scored.first_of(*HEAT_AGENTS), rival)
         )
-        shown = percent(samples.relative_figure(mine, theirs, resamples), signed=True)
+        figure = samples.relative_figure(mine, theirs, resamples)
+        shown = percent(figure, signed=True, least=-1.0)
         words = f"{mine[0]:,.0f} against {theirs[0]:,.0f} a year: {shown.words}"
         ours = Measured(shown.value, shown.lower, shown.upper, words)
         return Finding(ours, decide_magnitude(ours, published, tolerance=0.05))
