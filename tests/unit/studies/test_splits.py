@@ -21,7 +21,7 @@ from parity311.studies.reproduction.prepare import (
     read_facts_file,
     windows_of,
 )
-from parity311.studies.reproduction.programme import OURS, PAPER
+from parity311.studies.reproduction.programme import OURS, PAPER, Programme
 from parity311.studies.reproduction.protocols import TRAIN_FROM, Part, parts_of
 
 pytestmark = pytest.mark.slow
@@ -32,8 +32,10 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Records:
     """Six years of cranes and SNAD in a small city."""
     processes = [get_domain(slug).process for slug in ("crane", "snad")]
     out = tmp_path_factory.mktemp("splits") / "city"
-    dates = {"date_from": TRAIN_FROM, "date_to": RECORDS_TO}
-    return open_records(build_city(processes, "small", 29, out=out, workers=1, **dates))
+    city = build_city(
+        processes, "small", 29, date_from=TRAIN_FROM, date_to=RECORDS_TO, out=out, workers=1
+    )
+    return open_records(city)
 
 
 def check_later(split: dict[str, str]) -> None:
@@ -44,7 +46,7 @@ def check_later(split: dict[str, str]) -> None:
 @pytest.mark.parametrize("slug", ["crane", "snad"])
 @pytest.mark.parametrize("programme", [OURS, PAPER], ids=lambda one: one.name)
 def test_what_is_scored_came_after_what_was_learned_from(
-    records: Records, tmp_path: Path, slug: str, programme
+    records: Records, tmp_path: Path, slug: str, programme: Programme
 ) -> None:
     part, where = parts_of(slug, programme)[0], Where(tmp_path)
     prepare_part(where, records, "measured", part, programme)
