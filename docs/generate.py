@@ -149,9 +149,22 @@ def domain_cards() -> str:
                 f"- Observes: {', '.join(card['features'])}",
                 f"- Actions: {', '.join(card['actions'])}",
                 f"- Rules: {', '.join(card['heuristics'])}",
+                "",
+                *baseline_rows(card["name"]),
             ]
         parts.append("")
     return "\n".join(parts)
+
+
+def baseline_rows(slug: str) -> list[str]:
+    """What each of the paper's baselines is in a domain, or why it has no meaning there."""
+    from parity311.domains import get_domain
+
+    rows = ["| baseline of the paper | played by | what it does |", "| --- | --- | --- |"]
+    for name, baseline in get_domain(slug).baselines.items():
+        played = f"`{baseline.rule}`" if baseline.rule else "none"
+        rows.append(f"| {name.upper()} | {played} | {baseline.words} |")
+    return rows if len(rows) > 2 else []
 
 
 def agent_table() -> str:

@@ -94,9 +94,14 @@ def print_result(result: dict[str, Any]) -> None:
         for name, value in result.items():
             print(f"{name}: {value}")
         return
-    table = Table("claim", "published", "ours", "verdict", title="The paper's claims, beside ours")
+    own = "the paper's programme" if result["programme_name"] == "paper" else "our programme"
+    table = Table("claim", "published", own, "verdict", title="The paper's claims, beside ours")
+    has_other = any(claim["beside_verdict"] for claim in result["claims"])
+    if has_other:
+        table.add_column("the other programme")
     for claim in result["claims"]:
-        table.add_row(claim["claim"], claim["published"], claim["ours"], claim["verdict"])
+        cells = [claim["claim"], claim["published"], claim["ours"], claim["verdict"]]
+        table.add_row(*cells, *([claim["beside_verdict"] or "–"] if has_other else []))
     Console().print(table)
     counted = Counter(claim["verdict"] for claim in result["claims"])
     print(", ".join(f"{count} {verdict}" for verdict, count in counted.most_common()))
@@ -111,11 +116,26 @@ def reproduce_command(
         str, typer.Option(help="small (200 tracts) or nyc (2,325 tracts, the paper's volumes).")
     ] = "small",
     seed: Annotated[int, seed_option("Of the cities and the agents.")] = 841,
+    programme: Annotated[
+        str,
+        typer.Option(
+            help="Whose features, settings, equity term and protocols are run: paper or ours."
+        ),
+    ] = "ours",
     stage: Annotated[str, typer.Option(help="prepare, train or report; all three if empty.")] = "",
     folder: Annotated[
         Path | None,
         typer.Option(
-            help="Folder the stages share; runs/reproduction-PRESET-SEED if not given.",
+            help="Folder the stages share; runs/reproduction-PRESET-SEED if not given, with -paper "
+            "for the paper's programme.",
+            file_okay=False,
+        ),
+    ] = None,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the other programme, to set its figures beside; its usual one if not "
+            "given.",
             file_okay=False,
         ),
     ] = None,
@@ -127,15 +147,18 @@ def reproduce_command(
 ) -> None:
     """Test the paper's claims, domain by domain, and set every published figure beside ours."""
     from parity311.pipelines.progress import progress_bars
+    from parity311.studies.reproduction.programme import get_programme
     from parity311.studies.reproduction.reproduce import STAGES, ReproduceConfig, run_stages
 
     names = tuple(name.strip() for name in domains.split(",") if name.strip())
-    config = ReproduceConfig(preset, seed, names)
+    config = ReproduceConfig(preset, seed, names, programme)
+    get_programme(programme)
     with progress_bars() as progress:
         result = run_stages(
             config,
             stages=(stage,) if stage else STAGES,
-            folder=folder or runs / f"reproduction-{preset}-{seed}",
+            folder=folder or config.folder(runs),
+            beside=beside or config.other_folder(runs),
             cities=cities,
             runs=runs,
             slice_s=slice_s,

@@ -36,7 +36,13 @@ from parity311.engines.stream.process import (
     action_table,
     describe_scene,
 )
-from parity311.engines.stream.rules import Reading, StreamLayout, make_rule, stream_rules
+from parity311.engines.stream.rules import (
+    Reading,
+    StreamLayout,
+    make_rule,
+    stream_baselines,
+    stream_rules,
+)
 from parity311.engines.stream.worth import capacity_shares
 from parity311.estimation.stream import example_params
 from parity311.estimation.stream_book import CaseFacts, StreamOffice
@@ -301,6 +307,11 @@ DOMAIN = Domain(
     preference=(0.6, 0.2, 0.0, 0.2),
     price_step=0.03,
     heuristics={**stream_rules(LAYOUT), "expert": make_expert},
+    baselines=stream_baselines(
+        expert="court for what is grave and keeps coming back, papers if the queue is short",
+        grave="court for the gravest code",
+        recurrent="whoever was heard of last",
+    ),
     sight=stream_sight(OFFICE, observe),
     dynamics=stream_dynamics(
         OFFICE,

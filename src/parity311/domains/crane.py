@@ -34,7 +34,13 @@ from parity311.engines.stream.process import (
     action_table,
     describe_scene,
 )
-from parity311.engines.stream.rules import Reading, StreamLayout, make_rule, stream_rules
+from parity311.engines.stream.rules import (
+    Reading,
+    StreamLayout,
+    make_rule,
+    stream_baselines,
+    stream_rules,
+)
 from parity311.engines.stream.worth import capacity_shares
 from parity311.estimation.stream import example_params
 from parity311.estimation.stream_book import StreamOffice, recent_or_earlier
@@ -209,6 +215,11 @@ DOMAIN = Domain(
     price_step=0.03,
     explainer="gradient",
     heuristics={**stream_rules(LAYOUT), "expert": make_expert},
+    baselines=stream_baselines(
+        expert="stop what is gravest and keeps coming back, see the grave at once",
+        grave="an immediate visit for the gravest code",
+        recurrent="sites that complained within the last weeks",
+    ),
     sight=stream_sight(OFFICE, observe),
     dynamics=stream_dynamics(
         OFFICE,

@@ -34,7 +34,13 @@ from parity311.engines.stream.process import (
     action_table,
     describe_scene,
 )
-from parity311.engines.stream.rules import Reading, StreamLayout, make_rule, stream_rules
+from parity311.engines.stream.rules import (
+    Reading,
+    StreamLayout,
+    make_rule,
+    stream_baselines,
+    stream_rules,
+)
 from parity311.engines.stream.worth import capacity_shares
 from parity311.estimation.stream import example_params
 from parity311.estimation.stream_book import StreamOffice, recent_or_earlier
@@ -206,6 +212,11 @@ DOMAIN = Domain(
     preference=(0.5, 0.2, 0.0, 0.3),
     price_step=0.03,
     heuristics={**stream_rules(LAYOUT), "expert": make_expert},
+    baselines=stream_baselines(
+        expert="an address heard of twice in two months: the crew if grave, else an inspector",
+        grave="the heavy crew for the gravest code",
+        recurrent="addresses heard of shortly before",
+    ),
     sight=stream_sight(OFFICE, observe),
     dynamics=stream_dynamics(
         OFFICE,

@@ -44,6 +44,7 @@ from parity311.estimation.backlog_view import (
 from parity311.mdp.contract import (
     N_STRATA,
     Action,
+    Baseline,
     Domain,
     Policy,
     Protocol,
@@ -379,6 +380,19 @@ DOMAIN = Domain(
         "index": make_index,
         "expert": make_expert,
         "dual_threshold": play_action("COVERAGE_PRICED", "crews_2"),
+    },
+    baselines={
+        "balanced": Baseline("balanced", "two crews every hour"),
+        **dict.fromkeys(
+            ("tail", "emerg", "actionable"),
+            Baseline("", "what is decided is how many crews go, not whom they see first"),
+        ),
+        "uniform": Baseline("uniform", "one crew every hour: the least, whatever is open"),
+        "no_dispatch": Baseline("never", "no crew goes (no action of the paper's)"),
+        "random": Baseline("random", "one, two or three crews with the same chance"),
+        "always": Baseline("always", "three crews every hour"),
+        "never": Baseline("never", "no crew goes, the same as NO_DISPATCH"),
+        "expert": Baseline("expert", "shifts by the clock: three crews by day, one at night"),
     },
     sight=SIGHT,
     dynamics=backlog_dynamics(

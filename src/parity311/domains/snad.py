@@ -34,7 +34,13 @@ from parity311.engines.stream.process import (
     action_table,
     describe_scene,
 )
-from parity311.engines.stream.rules import Reading, StreamLayout, make_rule, stream_rules
+from parity311.engines.stream.rules import (
+    Reading,
+    StreamLayout,
+    make_rule,
+    stream_baselines,
+    stream_rules,
+)
 from parity311.engines.stream.worth import capacity_shares
 from parity311.estimation.stream import example_params
 from parity311.estimation.stream_book import HISTORY_DAYS, CaseFacts, StreamOffice
@@ -214,6 +220,11 @@ DOMAIN = Domain(
     price_step=0.03,
     explainer="exact",
     heuristics={**stream_rules(LAYOUT), "expert": make_expert},
+    baselines=stream_baselines(
+        expert="work going on now is seen at once, the rest on the round",
+        grave="a way of its own for the gravest code",
+        recurrent="addresses that complained in the last half year",
+    ),
     sight=stream_sight(OFFICE, observe),
     dynamics=stream_dynamics(
         OFFICE,

@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 
 from parity311.arrays import jax, jnp
-from parity311.mdp.contract import EQUITY, N_REWARDS, N_STRATA, Domain, Policy, Transition
+from parity311.mdp.contract import (
+    BASELINES,
+    EQUITY,
+    N_REWARDS,
+    N_STRATA,
+    Domain,
+    Policy,
+    Transition,
+)
 from parity311.mdp.harness import Harness
 
 N_EPISODES = 3
@@ -63,6 +71,22 @@ def check_declaration(domain: Domain) -> list[str]:
         problems.append("max_steps is not positive")
     if not np.isclose(sum(domain.preference), 1.0) or domain.preference[EQUITY] != 0.0:
         problems.append("the preference does not sum to 1 without equity")
+    return problems + _check_baselines(domain)
+
+
+def _check_baselines(domain: Domain) -> list[str]:
+    """Baselines of the paper that are missing, unknown, or not explained."""
+    if not domain.baselines:
+        return []
+    problems = []
+    if set(domain.baselines) != set(BASELINES):
+        odd = sorted(set(domain.baselines) ^ set(BASELINES))
+        problems.append(f"the paper's baselines are not all told, or others are: {odd}")
+    for name, baseline in domain.baselines.items():
+        if baseline.rule and baseline.rule not in domain.heuristics:
+            problems.append(f"baseline {name!r} is played by {baseline.rule!r}, which is no rule")
+        if not baseline.words:
+            problems.append(f"baseline {name!r} says neither what it does nor why it has none")
     return problems
 
 

@@ -65,6 +65,22 @@ class Action:
     """Inspector hours it takes."""
 
 
+BASELINES = (
+    "balanced", "tail", "emerg", "actionable", "uniform", "no_dispatch", "random", "always",
+    "never", "expert",
+)  # fmt: skip
+"""The paper's baselines (its 5.3): every domain of the paper says what each is there."""
+
+
+class Baseline(NamedTuple):
+    """What one of the paper's baselines is in a domain."""
+
+    rule: str
+    """name among the domain's heuristics that plays it; empty where it has no meaning"""
+    words: str
+    """what it does there, or why it has no meaning"""
+
+
 @dataclass(frozen=True)
 class Protocol:
     """How the paper trained and tested a domain, to be set beside ours."""
@@ -270,6 +286,8 @@ class Domain:
     """Explainer the paper names for this domain (its section on SHAP-based auditing), if any."""
     heuristics: Mapping[str, Callable[..., Policy]] = field(default_factory=dict)
     """Name -> maker(params, harness) -> policy: rules of thumb, built from estimated params."""
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    """What each of the paper's `BASELINES` is here; empty in a domain the paper does not have."""
     dynamics: Dynamics | None = None
     sight: Sight | None = None
     """How cases on record are seen; None: its policies cannot be served yet."""

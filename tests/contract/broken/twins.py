@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from parity311.mdp.contract import N_STRATA, Action, Domain, Dynamics, Tally, Transition
+from parity311.mdp.contract import N_STRATA, Action, Baseline, Domain, Dynamics, Tally, Transition
 
 
 class Params(NamedTuple):
@@ -238,6 +238,18 @@ BROKEN: dict[str, tuple[Callable[[], Domain], str]] = {
     "a rule chooses what does not exist": (
         lambda: replace(make_domain(), heuristics={"balanced": _act_beyond}),
         "rule 'balanced' chooses action 2; there are 2, from 0 to 1",
+    ),
+    "not all of the paper's baselines": (
+        lambda: replace(make_domain(), baselines={"balanced": Baseline("", "nobody asked")}),
+        "baselines are not all told",
+    ),
+    "a baseline that nobody plays": (
+        lambda: replace(make_domain(), baselines={"balanced": Baseline("balanced", "as now")}),
+        "played by 'balanced', which is no rule",
+    ),
+    "a baseline without a word": (
+        lambda: replace(make_domain(), baselines={"tail": Baseline("", "")}),
+        "says neither what it does nor why",
     ),
     "a rule that cannot decide": (
         lambda: replace(make_domain(), heuristics={"balanced": _rank_a_crew}),

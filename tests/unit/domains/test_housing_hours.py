@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +18,10 @@ from tests.unit.engines.backlog_play import (
 )
 
 from parity311.domains import get_domain, housing
+from parity311.domains.housing.state import CATEGORIES
 from parity311.engines.backlog import process as engine
+from parity311.engines.backlog.rules import LinearChoice
+from parity311.mdp.harness import Harness
 
 # Its episodes are long: what is compiled is worth optimizing.
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("optimized")]
@@ -105,3 +109,23 @@ def test_features_are_the_papers() -> None:
     for wanted in ("close_time", "lag_1h", "rolling_mean_24h", "recurrence_ratio", "hour_sin"):
         assert wanted in names
     assert sum(name.startswith("backlog_") for name in names) == 12
+
+
+@pytest.mark.parametrize("features", ["published", "extended"])
+def test_emergencies_first_is_another_rule_than_todays(features: str) -> None:
+    """BALANCED weighs codes and waits, EMERG counts code A alone."""
+    domain, params = get_domain("housing"), housing.example()
+    harness = Harness(domain, observation_set=features)
+    n = len(harness.observation_names)
+    seen = np.random.default_rng(0).uniform(0.0, 1.0, (200, n)).astype(np.float32)
+    chosen = {}
+    for name in ("balanced", "emerg"):
+        rule = cast(LinearChoice, domain.heuristics[name](params, harness))
+        chosen[name] = (seen @ np.asarray(rule.weights) + np.asarray(rule.bias)).argmax(axis=1)
+    assert (chosen["balanced"] != chosen["emerg"]).mean() > 0.05
+    rule = cast(LinearChoice, domain.heuristics["emerg"](params, harness))
+    per_day = np.asarray(params.backlog.cases_per_day).reshape(12, 6, -1).sum(axis=1)
+    columns = [harness.observation_names.index(f"backlog_{name}") for name in CATEGORIES]
+    found = np.asarray(rule.weights)[columns, range(12)]
+    expected = per_day[:, 0] / per_day.sum(axis=1)
+    np.testing.assert_allclose(found / found.sum(), expected / expected.sum(), rtol=1e-4)

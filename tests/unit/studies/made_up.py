@@ -12,7 +12,9 @@ from parity311.evaluation.comparison_statistics import Resamples, make_resamples
 from parity311.studies.reproduction.boiler_table import N_BLOCKS, Confusion
 from parity311.studies.reproduction.evidence import Weights
 from parity311.studies.reproduction.jobs import Job, make_jobs
+from parity311.studies.reproduction.programme import OURS, Programme
 from parity311.studies.reproduction.scoring import COUNTS, Scored, counting_domain
+from parity311.studies.reproduction.selection import Sensitivity
 
 N_SEEDS, N_EPISODES, N_STRATA = 3, 24, 6
 
@@ -20,16 +22,21 @@ N_SEEDS, N_EPISODES, N_STRATA = 3, 24, 6
 class MadeUpEvidence:
     """Learned policies that are better than rules by `effect` (a share), in every domain."""
 
-    def __init__(self, effect: float = 0.3, seed: int = 0) -> None:
+    def __init__(self, effect: float = 0.3, seed: int = 0, programme: Programme = OURS) -> None:
         self.effect = effect
+        self.programme = programme
+        self.about: dict[str, Any] = {"sources": {"measured": {"fingerprint": "0"}}}
         self.rng = np.random.default_rng(seed)
         self.domains = tuple(all_domains())
         self.untested: dict[str, str] = {}
-        self.jobs = make_jobs(self.domains, "small", 5)
+        self.jobs = make_jobs(self.domains, "small", 5, programme=programme)
         self._kept: dict[Any, Any] = {}
 
     def jobs_of(self, scenario: str, part: str) -> list[Job]:
         return [job for job in self.jobs if (job.scenario, job.part) == (scenario, part)]
+
+    def has_agents(self, scenario: str, part: str, label: str) -> bool:
+        return any(job.label == label for job in self.jobs_of(scenario, part))
 
     def split(self, scenario: str, part: str) -> dict[str, Any]:
         return {"words": f"{part} in time", "n_learned": 900, "n_scored": 100}
@@ -43,7 +50,8 @@ class MadeUpEvidence:
     def _play(self, scenario: str, part: str) -> Scored:
         jobs = [job for job in self.jobs if (job.scenario, job.part) == key_of(scenario, part)]
         domain = counting_domain(jobs[0].domain)
-        names = list(domain.heuristics)
+        rules = self.programme.rules_of(jobs[0].domain)
+        names = [name for name in domain.heuristics if not rules or name in rules]
         for job in jobs:
             for preference in job.preferences:
                 paid = f"_equity_{preference[2]:.2f}" if preference[2] > 0 else ""
@@ -75,12 +83,18 @@ class MadeUpEvidence:
         wasted = 0.3 * (200 - defects) * np.ones((n_agents, 1))
         return Confusion(caught, wasted, 200 - defects - wasted, defects - caught)
 
+    def sensitivity(self, domain: str, label: str, *, is_paid: bool) -> Any:
+        change = self.effect if label != "nobody" else 0.0
+        advantage = Sensitivity(change, change - 0.1, change + 0.1, 1.8 if change > 0.1 else 1.0)
+        equity = Sensitivity(change, change - 0.1, change + 0.1, 1.3 if change > 0.1 else 1.0)
+        return advantage, equity
+
     def n_grid_seeds(self) -> int:
         return 1
 
-    def weights(self, scenario: str, domain: str, label: str) -> Weights:
+    def weights(self, scenario: str, domain: str, *labels: str) -> Weights:
         names = counting_domain(domain).observation_names
-        if label == "reinforce_boards":
+        if labels[0] == "reinforce_boards" or self.programme.observation_set:
             published = counting_domain(domain).observation_sets["published"]
             names = tuple(published)
         size = (N_SEEDS, 16, len(names))

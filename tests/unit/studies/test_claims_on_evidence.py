@@ -100,8 +100,8 @@ class Weighing(MadeUpEvidence):
         super().__init__()
         self.board, self.is_there = board, is_there
 
-    def weights(self, scenario: str, domain: str, label: str) -> Weights:
-        found = super().weights(scenario, domain, label)
+    def weights(self, scenario: str, domain: str, *labels: str) -> Weights:
+        found = super().weights(scenario, domain, *labels)
         heavy = np.array([board_of(name) == self.board for name in found.names])
         named = np.array([board_of(name) == BOARD for name in found.names])
         seen = np.where(named & (not self.is_there), 0.0, found.seen)

@@ -29,10 +29,10 @@ from parity311.domains.boiler.decision import (
 )
 from parity311.domains.boiler.params import estimate, example, truth
 from parity311.domains.boiler.process import PROCESS
-from parity311.domains.boiler.rules import make_balanced, make_expert, solve
+from parity311.domains.boiler.rules import make_balanced, make_emerg, make_expert, solve
 from parity311.domains.boiler.sight import keep, see
 from parity311.engines.table.rules import table_rules
-from parity311.mdp.contract import Action, Domain, Dynamics, Protocol, Sight
+from parity311.mdp.contract import Action, Baseline, Domain, Dynamics, Protocol, Sight
 
 __all__ = [
     "CATCH_DOLLARS",
@@ -78,7 +78,24 @@ DOMAIN = Domain(
     agent_settings={"dqn": {"discount": 0.0, "hidden": (64, 64)}},
     price_step=0.01,
     explainer="kernel",
-    heuristics={"balanced": make_balanced, "expert": make_expert, **table_rules(cases)},
+    heuristics={
+        "balanced": make_balanced,
+        "emerg": make_emerg,
+        "expert": make_expert,
+        **table_rules(cases),
+    },
+    baselines={
+        "balanced": Baseline("balanced", "an earlier defect first, then first come, first served"),
+        "tail": Baseline("", "a filing is decided when it comes in: none has waited longer"),
+        "emerg": Baseline("emerg", "high pressure first, then first come, first served"),
+        "actionable": Baseline("score", "the likeliest defect first"),
+        "uniform": Baseline("random", "as many filings as there are visits, by lot"),
+        "no_dispatch": Baseline("never", "nobody goes, the same as Always Defer"),
+        "random": Baseline("random", "by lot, held to the visits there are: the same as UNIFORM"),
+        "always": Baseline("always", "every filing is inspected, whatever it takes"),
+        "never": Baseline("never", "every filing is deferred"),
+        "expert": Baseline("expert", "earlier defects, then high pressure, then the area"),
+    },
     sight=Sight(see=see, show=show, keep=keep, known_later=("has_lff_45", "has_lff_180")),
     dynamics=Dynamics(
         params_type=Params,

@@ -21,6 +21,12 @@ def make_balanced(params: Params, harness: Harness) -> Policy:
     return hold_to_capacity(margin, cases(params), harness)
 
 
+def make_emerg(params: Params, harness: Harness) -> Policy:
+    """High pressure first: what would do most harm."""
+    margin = heuristics.feature_margin(harness.observation_names.index("is_high_pressure"))
+    return hold_to_capacity(margin, cases(params), harness)
+
+
 def make_expert(params: Params, harness: Harness) -> Policy:
     """A boiler inspector's rule of thumb: earlier defects, then high pressure, then the area."""
     order = {"is_recurrent": 4.0, "is_high_pressure": 2.0, "neighborhood_risk": 1.0}

@@ -29,7 +29,7 @@ from parity311.engines.backlog import process as engine
 from parity311.engines.backlog import rules as backlog_rules
 from parity311.engines.backlog.rules import play_action
 from parity311.estimation.backlog_dynamics import backlog_dynamics
-from parity311.mdp.contract import Action, Domain, Protocol
+from parity311.mdp.contract import Action, Baseline, Domain, Protocol
 
 __all__ = [
     "ACTION_NAMES",
@@ -78,6 +78,7 @@ DOMAIN = Domain(
         "balanced": make_choice("open_a", 1.0),
         "brooklyn": play_action("brooklyn", "brooklyn"),
         "tail": make_choice("backlog", 1.0),
+        "actionable": make_choice("trailing_finds", 1.0),
         "never": play_action("NO_FLIGHT", "staten_island"),
         "no_dispatch": play_action("NO_FLIGHT", "staten_island"),
         "random": backlog_rules.play_at_random("NO_FLIGHT"),
@@ -86,6 +87,18 @@ DOMAIN = Domain(
         "index": make_choice("saving", 1.0),
         "expert": make_choice("new_address_rate", 1.0),
         "dual_threshold": make_dual,
+    },
+    baselines={
+        "balanced": Baseline("balanced", "fly where most complaints of code A are open"),
+        "tail": Baseline("tail", "fly where the line is longest"),
+        "emerg": Baseline("balanced", "code A first is what BALANCED does already"),
+        "actionable": Baseline("actionable", "fly where flights have found most"),
+        "uniform": Baseline("uniform", "fly where flights were fewest: all depots alike"),
+        "no_dispatch": Baseline("no_dispatch", "nobody flies (no action of the paper's)"),
+        "random": Baseline("random", "a depot by lot"),
+        "always": Baseline("", "every action of the paper's is a flight: there is nothing to add"),
+        "never": Baseline("never", "nobody flies, the same as NO_DISPATCH"),
+        "expert": Baseline("expert", "fly where most addresses are new"),
     },
     sight=SIGHT,
     dynamics=backlog_dynamics(

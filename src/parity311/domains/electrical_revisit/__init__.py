@@ -54,6 +54,7 @@ from parity311.estimation.stream_dynamics import COVERAGE_PRICED, incidents_per_
 from parity311.estimation.stream_view import room_for, still_there
 from parity311.mdp.contract import (
     Action,
+    Baseline,
     Domain,
     Dynamics,
     Policy,
@@ -255,6 +256,18 @@ DOMAIN = Domain(
     explainer="permutation",
     # DOB comes back after 4 days in the median: the nearest delay is 3.
     heuristics={**revisit_rules(LAYOUT, typical_delay=1), "expert": make_expert},
+    baselines={
+        "balanced": Baseline("balanced", "everybody is seen again after three days"),
+        "tail": Baseline("tail", "the oldest complaints again tomorrow, half of the visits"),
+        "emerg": Baseline("emerg", "the gravest code again tomorrow, half of the visits"),
+        "actionable": Baseline("actionable", "the likeliest violation again tomorrow, all visits"),
+        "uniform": Baseline("uniform", "as many as there are visits, by lot, any delay alike"),
+        "no_dispatch": Baseline("no_dispatch", "everything is closed, the same as Always Defer"),
+        "random": Baseline("random", "closing and every delay with the same chance"),
+        "always": Baseline("always", "everybody is seen again tomorrow"),
+        "never": Baseline("never", "everything is closed"),
+        "expert": Baseline("expert", "tomorrow for grave wiring, later where nobody ever opens"),
+    },
     sight=Sight(
         see=partial(see, OFFICE),
         show=observe,

@@ -36,7 +36,7 @@ from parity311.domains.elevator.state import BOARDS, N_CREWS, SHAPE, Params, mea
 from parity311.engines.backlog import process as engine
 from parity311.engines.backlog.rules import play_action, play_at_random
 from parity311.estimation.backlog_dynamics import backlog_dynamics
-from parity311.mdp.contract import Action, Domain, Protocol
+from parity311.mdp.contract import Action, Baseline, Domain, Protocol
 
 __all__ = [
     "BOARDS",
@@ -110,6 +110,18 @@ DOMAIN = Domain(
         "expert": make_expert,
         "dual_threshold": play_action("COVERAGE_PRICED", "BALANCED"),
         "canvass": play_action("CANVASS", "BALANCED"),
+    },
+    baselines={
+        "balanced": Baseline("balanced", "crews by code and age"),
+        "tail": Baseline("tail", "crews to the oldest"),
+        "emerg": Baseline("emerg", "crews to code A"),
+        "actionable": Baseline("actionable", "crews to the likeliest violation"),
+        "uniform": Baseline("uniform", "crews to the boards in turn"),
+        "no_dispatch": Baseline("no_dispatch", "nobody goes (no action of the paper's)"),
+        "random": Baseline("random_boards", "crews to boards by lot, as the table's RANDOM row"),
+        "always": Baseline("", "every mode sends out all the visits there are"),
+        "never": Baseline("never", "nobody goes, the same as NO_DISPATCH"),
+        "expert": Baseline("expert", "emergencies first, the oldest once few are left"),
     },
     sight=SIGHT,
     dynamics=backlog_dynamics(

@@ -40,11 +40,11 @@ from parity311.domains.heat.params import (
     truth,
 )
 from parity311.domains.heat.process import PROCESS
-from parity311.domains.heat.rules import candidates, make_score_rule
+from parity311.domains.heat.rules import candidates, make_score_rule, make_uniform
 from parity311.domains.heat.sight import lasts, room, see
 from parity311.domains.heat.step import most_visits, need_per_slot, stratum_in_hand
 from parity311.engines import heuristics
-from parity311.mdp.contract import Domain, Dynamics, Protocol, Sight
+from parity311.mdp.contract import Baseline, Domain, Dynamics, Protocol, Sight
 
 __all__ = [
     "BUSIEST_MONTH",
@@ -99,10 +99,24 @@ DOMAIN = Domain(
         "batch_all": lambda params, harness: heuristics.always(1),
         "never": lambda params, harness: heuristics.always(2),
         "random": lambda params, harness: heuristics.at_random(np.ones(3)),
+        "uniform": make_uniform,
+        "emerg": partial(make_score_rule, by="emerg"),
         "score": make_score_rule,
         "index": partial(make_score_rule, by="index"),
         "expert": partial(make_score_rule, by="expert"),
         "dual_threshold": partial(make_score_rule, price_gain=heuristics.PRICE_GAIN),
+    },
+    baselines={
+        "balanced": Baseline("balanced", "everything is inspected, by severity code, then age"),
+        "tail": Baseline("", "a complaint is decided when it comes in: none has waited longer"),
+        "emerg": Baseline("emerg", "the graver code first, as many as there are visits"),
+        "actionable": Baseline("score", "the likeliest violation first, as many as can be seen"),
+        "uniform": Baseline("uniform", "as many inspections as there are visits, by lot"),
+        "no_dispatch": Baseline("never", "nobody goes, the same as Always Defer"),
+        "random": Baseline("random", "Inspect, Batch and Defer with the same chance"),
+        "always": Baseline("balanced", "Inspect every time, which is what BALANCED does"),
+        "never": Baseline("never", "Defer every time"),
+        "expert": Baseline("expert", "the whole building, no heat and the graver code first"),
     },
     sight=Sight(see=see, show=show, lasts=lasts, room=room, unserved=(CANVASS.name,)),
     dynamics=Dynamics(

@@ -37,12 +37,17 @@ def rank_candidates(
     return heuristics.queue_rules(weights, column, seen @ weights, shares)
 
 
+def visits_per_case(params: OfficeProcess) -> float:
+    """Visits the inspectors can make for every case that comes in."""
+    cases = float((params.incidents_per_day * reported_share(params)[:, None]).sum())
+    return float(params.office.capacity.sum()) / max(cases, 1e-9)
+
+
 def fit_capacity(
     params: OfficeProcess, candidates: list[heuristics.QueueRule]
 ) -> heuristics.QueueRule:
     """The candidate whose bar sends as many visits as the inspectors can make."""
-    cases = float((params.incidents_per_day * reported_share(params)[:, None]).sum())
-    wanted = float(params.office.capacity.sum()) / max(cases, 1e-9)
+    wanted = visits_per_case(params)
     place = int(np.argmin(np.abs(np.array(heuristics.BAR_SHARES) - wanted)))
     per_bar = len(candidates) // len(heuristics.BAR_SHARES)
     return candidates[place * per_bar + per_bar // 2]

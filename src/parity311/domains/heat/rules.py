@@ -12,7 +12,7 @@ from parity311.domains.heat.decision import (
     UNITS_BY_LEVEL,
     Params,
 )
-from parity311.domains.heat.office_rules import fit_capacity, rank_candidates
+from parity311.domains.heat.office_rules import fit_capacity, rank_candidates, visits_per_case
 from parity311.engines import heuristics
 from parity311.engines.table import scores
 from parity311.mdp.contract import Policy
@@ -32,14 +32,17 @@ def rank_kinds(params: Params, by: str) -> np.ndarray:
     """What a rule ranks the kinds of complaint by, (64,).
 
     score: log odds of being actionable. index: the same in expected severity-weighted days, the
-    value of a visit now. expert: an inspector's rule of thumb, the whole building before the flat,
-    no heat before no hot water, the graver code first.
+    value of a visit now. emerg: the graver code first, whatever else. expert: an inspector's rule
+    of thumb, the whole building before the flat, no heat before no hot water, the graver code
+    first.
     """
     chance = np.asarray(params.actionable, np.float64)
     if by == "score":
         return scores.log_odds(chance)
     if by == "index":
         return np.log(chance * np.asarray(SEVERITY_WEIGHTS)[KINDS[:, 3]])
+    if by == "emerg":
+        return -KINDS[:, 3].astype(np.float64)
     return KINDS @ np.array([1.0, 0.5, 0.0, -1.0])
 
 
@@ -50,6 +53,13 @@ def candidates(
     return rank_candidates(
         params, harness, kind_observations(harness), rank_kinds(params, by), price_gain
     )
+
+
+def make_uniform(params: Params, harness: Harness) -> Policy:
+    """As many inspections as there are visits, whoever complains: by lot, the rest is deferred."""
+    del harness
+    share = min(visits_per_case(params), 1.0)
+    return heuristics.at_random(np.array([share, 0.0, 1.0 - share]))
 
 
 def make_score_rule(

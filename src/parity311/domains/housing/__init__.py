@@ -25,6 +25,7 @@ from parity311.domains.housing.rules import (
     make_balanced,
     make_choice,
     make_dual,
+    make_emerg,
     make_expert,
 )
 from parity311.domains.housing.sight import SIGHT
@@ -43,7 +44,7 @@ from parity311.engines.backlog import process as engine
 from parity311.engines.backlog import rules as backlog_rules
 from parity311.engines.backlog.rules import play_action
 from parity311.estimation.backlog_dynamics import backlog_dynamics
-from parity311.mdp.contract import Action, Domain, Protocol
+from parity311.mdp.contract import Action, Baseline, Domain, Protocol
 
 __all__ = [
     "ACTION_NAMES",
@@ -92,7 +93,7 @@ DOMAIN = Domain(
     explainer="tree",
     heuristics={
         "balanced": make_balanced,
-        "emerg": lambda params, harness: make_choice("urgent", params, harness),
+        "emerg": make_emerg,
         "actionable": make_actionable,
         "never": play_action("NO_DISPATCH", "outside_building"),
         "no_dispatch": play_action("NO_DISPATCH", "outside_building"),
@@ -103,6 +104,18 @@ DOMAIN = Domain(
         "expert": make_expert,
         "dual_threshold": make_dual,
         "canvass": play_action("CANVASS", "unsanitary_condition"),
+    },
+    baselines={
+        "balanced": Baseline("balanced", "all categories by code and age"),
+        "tail": Baseline("expert", "the category that waits longest: its line over its intake"),
+        "emerg": Baseline("emerg", "the category with most emergencies in its line"),
+        "actionable": Baseline("actionable", "the category with most violations in its line"),
+        "uniform": Baseline("uniform", "a category by lot, hour by hour"),
+        "no_dispatch": Baseline("no_dispatch", "nobody goes (no action of the paper's)"),
+        "random": Baseline("random", "any action by lot; of the paper's twelve it is UNIFORM"),
+        "always": Baseline("", "every category sends out all the visits there are"),
+        "never": Baseline("never", "nobody goes, the same as NO_DISPATCH"),
+        "expert": Baseline("expert", "the category that waits longest, the same as TAIL"),
     },
     sight=SIGHT,
     dynamics=backlog_dynamics(

@@ -11,15 +11,34 @@ from parity311.mdp.contract import N_STRATA, Policy
 from parity311.mdp.harness import Harness
 
 
+def _per_day(params: Params) -> np.ndarray:
+    """New cases a day by category and severity code, (12, 4)."""
+    return np.asarray(params.backlog.cases_per_day).reshape(N_CATEGORIES, N_STRATA, -1).sum(axis=1)
+
+
+def _by_line(harness: Harness, weights: np.ndarray) -> Policy:
+    """The category whose line, times its weight (12,), is largest."""
+    lines = {(f"backlog_{name}", name): weights[i] for i, name in enumerate(CATEGORIES)}
+    return linear_choice(harness, lines)
+
+
 def make_choice(prefix: str, params: Params, harness: Harness) -> Policy:
-    """The category in which a feature is largest; the backlog by usual severity if not seen."""
+    """The category in which a feature is largest; by usual code and wait where it is not seen."""
     if f"{prefix}_{CATEGORIES[0]}" in harness.observation_names:
         return linear_choice(harness, {(f"{prefix}_{name}", name): 1.0 for name in CATEGORIES})
-    per_day = np.asarray(params.backlog.cases_per_day).reshape(N_CATEGORIES, N_STRATA, -1).sum(1)
-    severity = per_day @ np.array(SEVERITY_WEIGHTS) / np.maximum(per_day.sum(axis=1), 1e-9)
-    return linear_choice(
-        harness, {(f"backlog_{name}", name): severity[i] for i, name in enumerate(CATEGORIES)}
-    )
+    severity = _per_day(params) @ np.array(SEVERITY_WEIGHTS)
+    return _by_line(harness, severity / _intake(params) ** 2)
+
+
+def _intake(params: Params) -> np.ndarray:
+    """Share of new cases by category, (12,): a line over it is as long as its wait."""
+    per_day = _per_day(params).sum(axis=1)
+    return np.maximum(per_day / per_day.sum(), 1e-3)
+
+
+def make_emerg(params: Params, harness: Harness) -> Policy:
+    """The category with the most emergencies (code A) in its line, however long they wait."""
+    return _by_line(harness, _per_day(params)[:, 0] / _intake(params))
 
 
 def make_balanced(params: Params, harness: Harness) -> Policy:
@@ -31,19 +50,13 @@ def make_balanced(params: Params, harness: Harness) -> Policy:
 
 def make_expert(params: Params, harness: Harness) -> Policy:
     """The category whose line is longest for its usual intake: who waits longest."""
-    per_day = np.asarray(params.backlog.cases_per_day).reshape(N_CATEGORIES, -1).sum(axis=1)
-    share = np.maximum(per_day / per_day.sum(), 1e-3)
-    return linear_choice(
-        harness, {(f"backlog_{name}", name): 1.0 / share[i] for i, name in enumerate(CATEGORIES)}
-    )
+    return _by_line(harness, 1.0 / _intake(params))
 
 
 def make_actionable(params: Params, harness: Harness) -> Policy:
     """The category with the most violations to be found in its line."""
     chance = np.asarray(params.backlog.chance).reshape(N_CATEGORIES, -1).mean(axis=1)
-    return linear_choice(
-        harness, {(f"backlog_{name}", name): chance[i] for i, name in enumerate(CATEGORIES)}
-    )
+    return _by_line(harness, chance)
 
 
 def make_dual(params: Params, harness: Harness) -> Policy:

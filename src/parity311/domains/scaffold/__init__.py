@@ -18,7 +18,7 @@ from parity311.domains.scaffold.decision import (
 from parity311.domains.scaffold.observation import OBSERVATION_NAMES, observe
 from parity311.domains.scaffold.params import estimate, example, truth
 from parity311.domains.scaffold.process import PROCESS
-from parity311.domains.scaffold.rules import candidates, make_expert, make_rule
+from parity311.domains.scaffold.rules import candidates, make_expert, make_rule, make_tail
 from parity311.domains.scaffold.sight import see
 from parity311.domains.scaffold.sites import HOURS, incidents_per_site, need_per_site
 from parity311.domains.scaffold.state import (
@@ -37,7 +37,7 @@ from parity311.domains.scaffold.state import (
 from parity311.engines.backlog import rules as backlog_rules
 from parity311.engines.backlog.rules import play_action
 from parity311.engines.trips import SHARED_TIME
-from parity311.mdp.contract import Action, Domain, Dynamics, Protocol, Sight
+from parity311.mdp.contract import Action, Baseline, Domain, Dynamics, Protocol, Sight
 
 __all__ = [
     "BATCH",
@@ -96,6 +96,7 @@ DOMAIN = Domain(
         "always": play_action("inspect_now", "inspect_now"),
         "batch_all": play_action("batch", "batch"),
         "emerg": play_action("escalate", "escalate"),
+        "tail": make_tail,
         "never": play_action("ignore", "ignore"),
         "no_dispatch": play_action("delay", "delay"),
         "random": backlog_rules.play_at_random(),
@@ -103,6 +104,20 @@ DOMAIN = Domain(
         "index": make_rule(0.6, batch_bar=0.3),
         "expert": make_expert,
         "dual_threshold": make_rule(0.6, price_gain=1.0),
+    },
+    baselines={
+        "balanced": Baseline("balanced", "Inspect Now every hour: inspectors come when they can"),
+        "tail": Baseline("tail", "inspect where nothing was resolved for a week, or two are open"),
+        "emerg": Baseline("emerg", "Escalate every hour: ahead of the line"),
+        "actionable": Baseline(
+            "score", "inspect what is grave and keeps coming back, batch others"
+        ),
+        "uniform": Baseline("balanced", "a site has one line: all alike is what BALANCED does"),
+        "no_dispatch": Baseline("no_dispatch", "Delay every hour: nobody goes, nothing is closed"),
+        "random": Baseline("random", "the five actions with the same chance, hour by hour"),
+        "always": Baseline("always", "Inspect Now every hour, the same as BALANCED"),
+        "never": Baseline("never", "Ignore every hour: closed without a visit"),
+        "expert": Baseline("expert", "escalate what is graver than code B, batch the rest"),
     },
     sight=Sight(see=see, show=observe, is_repeated=True),
     dynamics=Dynamics(

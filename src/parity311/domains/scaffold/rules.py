@@ -29,6 +29,17 @@ def make_rule(bar: float, price_gain: float = 0.0, batch_bar: float = -9.0) -> b
     return make
 
 
+def make_tail(params: Params, harness: Harness) -> Policy:
+    """Inspect an open complaint where nothing was resolved for a week, or a second one."""
+    del params
+    # The features are in fifths of a complaint and thirds of a week: a week is 1/3, a complaint 1.
+    weights = {
+        ("time_since_last_resolution_h", "inspect_now"): 1.0,
+        ("open_count", "inspect_now"): 5.0,
+    }
+    return linear_choice(harness, weights, {"inspect_now": -4.0 / 3.0, "delay": 0.0})
+
+
 def make_expert(params: Params, harness: Harness) -> Policy:
     """Escalate what is graver than code B, put the rest on the next joint trip."""
     del params

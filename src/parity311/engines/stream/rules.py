@@ -29,7 +29,7 @@ from parity311.engines.stream.worth import (
     queue_shares,
     value_of_kinds,
 )
-from parity311.mdp.contract import Policy
+from parity311.mdp.contract import Baseline, Policy
 from parity311.mdp.equity import FEATURE_SCALE
 from parity311.mdp.harness import Harness
 
@@ -294,6 +294,27 @@ def stream_rules(layout: StreamLayout) -> dict[str, Maker]:
         "dual_threshold": partial(score_rule, layout, price_gain=heuristics.PRICE_GAIN),
         "index": partial(index_rule, layout),
     }
+
+
+def stream_baselines(expert: str, grave: str, recurrent: str) -> dict[str, Baseline]:
+    """The paper's baselines in a domain that decides complaint by complaint.
+
+    ``expert`` says what its expert does, ``grave`` what the gravest code gets today, ``recurrent``
+    whom TAIL takes for the longest unserved.
+    """
+    said = {
+        "balanced": f"{grave}, the usual visit for everything else",
+        "tail": f"{recurrent} first, as many as there are visits",
+        "emerg": "the gravest code first, as many as there are visits",
+        "actionable": "the likeliest violation first, as many as there are visits",
+        "uniform": "as many visits as there are, whoever complains: drawn by lot",
+        "no_dispatch": "nobody goes: the mildest action, the same as Always Defer",
+        "random": "every action with the same chance, whatever it costs",
+        "always": "the usual visit for every complaint",
+        "never": "the mildest action for every complaint",
+        "expert": expert,
+    }
+    return {name: Baseline(name, words) for name, words in said.items()}
 
 
 CANDIDATE_SHARES = (0.5, 0.75, 1.0, 1.25, 1.75, 2.5)

@@ -29,9 +29,16 @@ from parity311.explain.policy import MAX_EXACT_FEATURES
 from parity311.pipelines.keep_policies import N_WATCHED, network_of, watch_complaints
 from parity311.pipelines.progress import Report as Progress
 from parity311.studies.reproduction.boiler_table import Confusion, count_confusion
-from parity311.studies.reproduction.jobs import BUDGETS, Job, read_plan
+from parity311.studies.reproduction.jobs import Job, budget_of, read_plan
 from parity311.studies.reproduction.prepare import RARE, SCORE, Where, read_facts_file
+from parity311.studies.reproduction.programme import OURS, Programme, get_programme
 from parity311.studies.reproduction.scoring import Scored, load_scored, save_scored, score_part
+from parity311.studies.reproduction.selection import (
+    Sensitivity,
+    escalation_target,
+    load_decisions,
+    weigh_hidden_reasons,
+)
 from parity311.studies.reproduction.train_stage import TRAINED
 from parity311.studies.reproduction.trained_files import read_trained
 from parity311.training.loop import Trained
@@ -133,6 +140,11 @@ class Evidence:
         return self._plan[1]
 
     @property
+    def programme(self) -> Programme:
+        """Whose programme was run."""
+        return get_programme(self.about.get("programme", OURS.name))
+
+    @property
     def domains(self) -> tuple[str, ...]:
         """Domains that take part."""
         return tuple(slug for slug in self.about["domains"] if slug not in self.untested)
@@ -174,10 +186,14 @@ class Evidence:
             self._trained[job.name] = read_trained(self.where.learn / TRAINED / job.file, job)
         return self._trained[job.name]
 
-    def agents(self, scenario: str, part: str, label: str) -> Trained:
-        """The agents of one label in one part."""
-        jobs = [job for job in self.jobs_of(scenario, part) if job.label == label]
-        return self.trained(jobs[0])
+    def agents(self, scenario: str, part: str, *labels: str) -> Trained:
+        """The agents of one part, of the first of these labels that was trained."""
+        by_label = {job.label: job for job in self.jobs_of(scenario, part)}
+        return self.trained(next(by_label[label] for label in labels if label in by_label))
+
+    def has_agents(self, scenario: str, part: str, label: str) -> bool:
+        """Whether agents of a label were trained in a part."""
+        return any(job.label == label for job in self.jobs_of(scenario, part))
 
     def scored(self, scenario: str, part: str) -> Scored:
         """Every policy of a part, played under the true process."""
@@ -197,6 +213,7 @@ class Evidence:
                     n_episodes=self._episodes,
                     seed=self.seed,
                     n_cases=self._few_cases(scenario, part),
+                    rules=self.programme.rules_of(domain),
                 )
                 save_scored(path, found, identity)
                 self.progress(f"played: {scenario} {part}", 1, 1)
@@ -209,11 +226,14 @@ class Evidence:
 
     @property
     def _episodes(self) -> int:
-        return self.n_episodes or BUDGETS[self.about["preset"]].n_episodes
+        return self.n_episodes or budget_of(self.about["preset"], self.programme).n_episodes
 
     def _identity(self, jobs: list[Job], scenario: str, part: str) -> str:
         few = self._few_cases(scenario, part)
-        digest = hashlib.sha256(f"{self._episodes} {self.seed} {few}".encode())
+        domain = get_domain(jobs[0].domain)
+        rules = self.programme.rules_of(domain.slug) or tuple(domain.heuristics)
+        asked = f"{self._episodes} {self.seed} {few} {domain.version} {' '.join(rules)}"
+        digest = hashlib.sha256(asked.encode())
         paths = [self.where.learn / TRAINED / job.file for job in jobs]
         for path in (*paths, self.where.estimated(scenario, part), self.where.true(scenario, part)):
             digest.update(path.read_bytes() if path.exists() else b"missing")
@@ -225,15 +245,28 @@ class Evidence:
         n_episodes = scored.arrays["reward"].shape[1]
         return make_resamples(n_seeds, n_episodes, table_factor=scored.table_factor)
 
-    def weights(self, scenario: str, domain: str, label: str) -> Weights:
-        """How much each feature weighs in the agents of one label."""
-        key = (scenario, domain, label)
+    def weights(self, scenario: str, domain: str, *labels: str) -> Weights:
+        """How much each feature weighs in the agents of the first label that was trained."""
+        key = (scenario, domain, labels[0])
         if key not in self._weights:
             params = self.true(scenario, domain, domain)
-            agents = self.agents(scenario, domain, label)
+            agents = self.agents(scenario, domain, *labels)
             self._weights[key] = weigh_features(agents, params, self.seed)
-            self.progress(f"explained: {domain} {label}", 1, 1)
+            self.progress(f"explained: {domain} {agents.agent.name}", 1, 1)
         return self._weights[key]
+
+    def sensitivity(
+        self, domain: str, label: str, *, is_paid: bool
+    ) -> tuple[Sensitivity, Sensitivity] | str:
+        """What a hidden reason could overturn of an agent's advantage and gain; or why not."""
+        log = load_decisions(self.where.log("measured", domain))
+        if log is None:
+            return "the decisions on record were not kept; prepare it again"
+        if log.reason:
+            return log.reason
+        trained = self.agents("measured", domain, label, "reinforce")
+        target = escalation_target(trained, log.seen, is_paid=is_paid)
+        return weigh_hidden_reasons(log, target)
 
     def confusion(self, part: str, label: str) -> Confusion:
         """Counts of the boiler agents of one label; with chances that fit what they see."""

@@ -15,6 +15,7 @@ from parity311.domains import get_domain
 from parity311.errors import InputError
 from parity311.storage.aside import write_text_aside
 from parity311.storage.disk import telling_disk_errors
+from parity311.studies.reproduction.programme import OURS, Programme, paper_settings, plain_term
 from parity311.studies.reproduction.protocols import EQUITY_DOMAINS, Part, parts_of
 from parity311.training import with_equity
 
@@ -53,6 +54,11 @@ BUDGETS = {
     "small": Budget(3, 8_000, 4_000, 600, 120, 3_000, 1, 40),
     "nyc": Budget(5, 20_000, 15_000, 2_000, 600, 10_000, 5, 64),
 }
+PAPER_BUDGETS = {
+    "small": Budget(5, 20_000, 20_000, 600, 120, 12_000, 1, 40),
+    "nyc": Budget(5, 50_000, 50_000, 2_000, 600, 20_000, 5, 64),
+}
+"""Of the paper's programme: five seeds (Table 4), and past the 10,000 steps over which ε falls."""
 OFFICES = ("elevator", "housing", "heat", "drone", "ert")
 """Domains in which a step decides about a whole queue: dearer to play."""
 
@@ -75,6 +81,10 @@ class Job:
     observation_set: str = ""
     n_environments: int = 8
     settings: dict[str, Any] = field(default_factory=dict)
+    term: dict[str, str] = field(default_factory=dict)
+    """the equity term by name; empty: the usual one"""
+    pays_all: bool = False
+    """whether it learns from the whole reward, not from what an action saves"""
 
     @property
     def params_file(self) -> str:
@@ -87,29 +97,39 @@ class Job:
         return self.name.replace("/", "-") + ".safetensors"
 
 
+def budget_of(preset: str, programme: Programme = OURS) -> Budget:
+    """How much a programme trains and plays with a preset."""
+    return (PAPER_BUDGETS if programme.is_published else BUDGETS)[preset]
+
+
 def make_jobs(
-    domains: Sequence[str], preset: str, seed: int, budget: Budget | None = None
+    domains: Sequence[str],
+    preset: str,
+    seed: int,
+    budget: Budget | None = None,
+    programme: Programme = OURS,
 ) -> list[Job]:
-    """Every job of the programme; those that share a compiled program stand side by side."""
-    chosen = budget or BUDGETS[preset]
+    """Every job of a programme; those that share a compiled program stand side by side."""
+    chosen = budget or budget_of(preset, programme)
     seeds = [seed + number for number in range(chosen.n_seeds)]
     found = []
     for slug in domains:
-        for part in parts_of(slug):
-            found += _jobs_of_part(part, chosen, seeds)
+        for part in parts_of(slug, programme):
+            found += _jobs_of_part(part, chosen, seeds, programme)
     return sorted(found, key=lambda job: (job.domain, job.agent, job.label, job.part, job.scenario))
 
 
-def _jobs_of_part(part: Part, budget: Budget, seeds: list[int]) -> list[Job]:
-    domain = get_domain(part.domain)
-    plain = list(domain.preference)
+def _jobs_of_part(part: Part, budget: Budget, seeds: list[int], programme: Programme) -> list[Job]:
+    plain = list(get_domain(part.domain).preference)
     both = [plain, list(with_equity(plain, EQUITY_WEIGHT))]
     steps = budget.office_steps if part.domain in OFFICES else budget.case_steps
     found = []
 
     def add(scenario: str, agent: str, preferences: list[list[float]], **other: Any) -> None:
         label = other.pop("label", agent)
-        if agent == "reinforce":
+        if programme.is_published:
+            other = {**_as_published(part.domain, agent, budget, programme), **other}
+        elif agent == "reinforce":
             other = {**_rollouts(part.domain, budget), **other}
         given = {"seeds": seeds, "steps": steps, **other}
         found.append(
@@ -121,17 +141,40 @@ def _jobs_of_part(part: Part, budget: Budget, seeds: list[int]) -> list[Job]:
 
     for scenario in part.scenarios:
         if not part.has_capacity:
-            _add_boiler_table(add, scenario, part, budget, seeds)
-            continue
-        if part.name == "complaint_triage_2020":
-            add(scenario, "dqn", [plain])
-            add(scenario, "reinforce", [plain])
+            _add_boiler_table(add, scenario, part, budget, seeds, programme)
             continue
         is_equity = part.domain in EQUITY_DOMAINS
-        add(scenario, "dqn", both)
+        # The paper's is paid for equity only where it links tracts to income.
+        pays_dqn = is_equity or not (programme.is_published or part.name != part.domain)
+        add(scenario, "dqn", both if pays_dqn else [plain])
         add(scenario, "reinforce", both if is_equity else [plain])
-        if scenario == "measured":
+        if scenario == "measured" and programme.is_published:
+            for agent in NAMED.get(part.domain, ()):
+                add(scenario, agent, [plain])
+        elif scenario == "measured":
             _add_named(add, scenario, part.domain, plain)
+    return found
+
+
+NAMED = {"elevator": ("cql", "td"), "heat": ("hdqn",)}
+"""Agents that the paper names for one domain only."""
+
+
+def _as_published(slug: str, agent: str, budget: Budget, programme: Programme) -> dict[str, Any]:
+    """What every job of the paper's programme has; REINFORCE learns once an episode."""
+    found: dict[str, Any] = {
+        "observation_set": programme.observation_set, "term": plain_term(programme.term),
+        "pays_all": True, "n_environments": 1, "settings": paper_settings(agent, slug),
+    }  # fmt: skip
+    if agent == "reinforce":
+        ours = _rollouts(slug, budget)
+        length = ours["settings"]["episode_length"]
+        if slug == "heat":
+            length = get_domain(slug).max_steps
+            ours["steps"] = HEAT_EPISODES * length
+            found["settings"]["updates_per_block"] = 1
+        found["settings"]["episode_length"] = length
+        found["steps"] = ours["steps"]
     return found
 
 
@@ -144,7 +187,7 @@ def _rollouts(slug: str, budget: Budget) -> dict[str, Any]:
 
 
 def _add_named(add: Any, scenario: str, domain: str, plain: list[float]) -> None:
-    """Agents that the paper names for one domain only."""
+    """Agents that the paper names for one domain only, with our settings."""
     if domain == "elevator":
         add(scenario, "cql", [plain])
         add(scenario, "td", [plain], settings={"n_rows": 16_384})
@@ -165,20 +208,21 @@ def _add_named(add: Any, scenario: str, domain: str, plain: list[float]) -> None
 
 
 def _add_boiler_table(
-    add: Any, scenario: str, part: Part, budget: Budget, seeds: list[int]
+    add: Any, scenario: str, part: Part, budget: Budget, seeds: list[int], programme: Programme
 ) -> None:
-    """The two agents of the paper's table with and without late fees, and the 128 settings."""
+    """The two agents of the paper's table, ours also without late fees, and the 128 settings."""
     from parity311.training.frontier import boiler_settings
 
     plain = [list(get_domain("boiler").preference)]
-    for features in ("published", "leak_free"):
+    for features in ("published",) if programme.is_published else ("published", "leak_free"):
         for agent in ("dqn", "reinforce"):
             add(scenario, agent, plain, label=f"{agent}_{features}", observation_set=features)
     if part.split == "random":
+        small = {} if programme.is_published else {"settings": {"buffer_size": 10_000}}
         add(
             scenario, "dqn", boiler_settings().astype(float).tolist(), label="grid",
             observation_set="published", seeds=seeds[: budget.n_grid_seeds],
-            steps=budget.grid_steps, settings={"buffer_size": 10_000},
+            steps=budget.grid_steps, **small,
         )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from parity311.studies.reproduction import published as paper
 from parity311.studies.reproduction.claims.boiler import grid_detection
 from parity311.studies.reproduction.claims.elevator import POLICIES
 from parity311.studies.reproduction.evidence import Evidence
+from parity311.studies.reproduction.programme import CHOICE_TITLES, CHOICES, OURS, PAPER, PROGRAMMES
 from parity311.studies.reproduction.verdicts import (
     CONTRADICTS,
     FAILS,
@@ -39,14 +40,27 @@ INTRODUCTION = (
     "an agency could see, and are scored under the truth on days they have not learned from: "
     "later ones, but for the boiler table, whose split is at random as published, and for the year "
     "2020 in complaint triage, which the paper calls held out.",
-    "**The programme that was run is ours, not the paper's**: its domains, splits, agents and "
-    "baselines, but our features, discounts and schedules, and a price on coverage instead of its "
-    "equity term. A table below says for every job what differs from what the paper gives. A claim "
-    "that does not hold here may hold with the paper's own settings.",
     "A claim that holds here held in such a city, not in New York. A claim that does not hold here "
     "may still hold there. What contradicts itself does so whatever the data: the paper's own "
     "figures were put together again.",
 )
+PROGRAMME_WORDS = {
+    "ours": "**The programme that was run is ours, not the paper's**: its domains, splits, agents "
+    "and baselines, but our features, discounts and schedules, and a price on coverage instead of "
+    "its equity term. A table below says for every job what differs from what the paper gives. A "
+    "claim that does not hold here may hold with the paper's own settings.",
+    "paper": "**The programme that was run is the paper's**: its features, actions, "
+    "hyper-parameters, equity term, estimate of incidents, splits and baselines. A table below "
+    "lists for every job what was used, another one what the paper leaves open and what was chosen "
+    "there. The records are not the paper's, and its rewards for speed, cost and retention are "
+    "ours, because it does not define them.",
+}
+"""Whose programme it is, in words."""
+OTHER_WORDS = {
+    True: "The other programme was run in the same cities; its figure and verdict stand beside.",
+    False: "The other programme was not run in these cities: `parity311 reproduce --programme "
+    "{other}` sets it beside.",
+}
 MEANINGS = {
     HOLDS: "the interval of our figure lies on the side the paper claims",
     FAILS: "it lies on the other side, or is as good as zero",
@@ -80,6 +94,9 @@ def write_page(
     Without evidence (kept figures that are judged again) what needs it is left out.
     """
     counted = Counter(row["verdict"] for row in rows)
+    name = evidence.programme.name if evidence is not None else OURS.name
+    other = next(one for one in PROGRAMMES if one != name)
+    has_other = _has_other(rows)
     figures = tuple(
         KeyFigure(
             verdict, counted[verdict], note=MEANINGS[verdict], number_format="integer",
@@ -97,13 +114,18 @@ def write_page(
                 f"from another and are not counted again, and {counted[UNTESTED]} cannot be tested "
                 "here.",
                 *((note,) if note else ()),
-                *INTRODUCTION,
+                INTRODUCTION[0],
+                PROGRAMME_WORDS[name],
+                OTHER_WORDS[has_other].format(other=other),
+                *INTRODUCTION[1:],
             ),
             figures=figures,
             pictures=(_verdict_picture(run, rows),),
             sections=(
                 *sections,
+                *((_both_programmes(run, rows),) if has_other else ()),
                 _programme(run, programme),
+                *((_choices(run),) if name == PAPER.name else ()),
                 *((_protocols(run, evidence),) if evidence is not None else ()),
                 _rules(run),
                 _definitions(run, rows),
@@ -148,36 +170,53 @@ def _section(
 ) -> Section:
     own = [row for row in rows if row["area"] == area]
     name = f"claims-{_slug(area)}"
-    run.add_table(
-        name,
-        [
-            {
-                "claim": row["claim"], "published": row["published"], "ours": row["ours"],
-                "verdict": row["verdict"], "why": row["reason"],
-            }
-            for row in own
-        ],
-    )  # fmt: skip
+    columns = {**CLAIM_COLUMNS, **(BESIDE_COLUMNS if _has_other(rows) else {})}
+    run.add_table(name, [{key: row.get(key) for key in columns} for row in own])
+    shown = tuple(Column(key, title, number_format="text") for key, title in columns.items())
     counted = Counter(row["verdict"] for row in own)
     text = ", ".join(f"{counted[v]} {v}" for v in VERDICTS if counted[v])
     return Section(
         heading=area,
         text=(f"Of {len(own)} claims: {text}.",),
         pictures=_pictures(run, evidence, area, own),
-        tables=(
-            TableView(
-                name,
-                columns=tuple(
-                    Column(column, title, number_format="text")
-                    for column, title in (
-                        ("claim", "the paper says"), ("published", "published"),
-                        ("ours", "ours (95 % interval)"), ("verdict", "verdict"), ("why", "why"),
-                    )
-                ),
-                max_rows=200,
-            ),
-        ),
-    )  # fmt: skip
+        tables=(TableView(name, columns=shown, max_rows=200),),
+    )
+
+
+CLAIM_COLUMNS = {
+    "claim": "the paper says", "published": "published", "ours": "ours (95 % interval)",
+    "verdict": "verdict", "reason": "why",
+}  # fmt: skip
+BESIDE_COLUMNS = {
+    "beside": "in the other programme", "beside_verdict": "verdict there",
+    "why_apart": "why they are apart",
+}  # fmt: skip
+
+
+def _has_other(rows: list[dict[str, Any]]) -> bool:
+    return any(row.get("beside_verdict") for row in rows)
+
+
+def _both_programmes(run: RunWriter, rows: list[dict[str, Any]]) -> Section:
+    """How often the two programmes come to which verdicts."""
+    pairs = Counter((row["verdict"], row["beside_verdict"] or "–") for row in rows)
+    found = [{"here": one, "there": other, "claims": n} for (one, other), n in pairs.items()]
+    run.add_table("both-programmes", found)
+    n_apart = sum(bool(row["why_apart"]) for row in rows)
+    return Section(
+        heading="The two programmes beside each other",
+        text=(f"On {n_apart} of {len(rows)} claims they come to other verdicts.",),
+        tables=(TableView("both-programmes", max_rows=40),),
+    )
+
+
+def _choices(run: RunWriter) -> Section:
+    run.add_table("choices", [dict(zip(CHOICE_TITLES, row, strict=True)) for row in CHOICES])
+    return Section(
+        heading="What the paper leaves open",
+        text=("What was chosen there, why, and what another choice does.",),
+        tables=(TableView("choices"),),
+    )
 
 
 def _pictures(
@@ -331,11 +370,11 @@ def _programme(run: RunWriter, programme: list[dict[str, Any]]) -> Section:
     return Section(
         heading="What was run, beside what the paper gives",
         text=(
-            "Every job with its features, discount, steps, seeds and rows; the last column names "
-            "each setting that is not the published one. Where the paper gives none, ours is not a "
-            "difference.",
+            "Every job with its features, settings, equity term, split, rows and seeds; the last "
+            "column names each setting that is not the published one. Where the paper gives none, "
+            "ours is not a difference.",
         ),
-        tables=(TableView("programme", max_rows=100),),
+        tables=(TableView("programme", max_rows=200),),
     )
 
 

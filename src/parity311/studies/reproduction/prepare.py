@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,8 @@ from parity311.audit.spec import AuditSpec
 from parity311.city.ensure import open_or_build
 from parity311.domains import all_domains, get_domain
 from parity311.errors import EstimationError, InputError
-from parity311.estimation.params_file import write_params
-from parity311.estimation.world import make_world, split_date
+from parity311.estimation.params_file import read_params, write_params
+from parity311.estimation.world import ESTIMATOR, make_world, split_date
 from parity311.mdp.contract import STRATUM_NAMES
 from parity311.pipelines.progress import Report as Progress
 from parity311.records.store import Records, open_records
@@ -34,7 +35,9 @@ from parity311.storage.aside import write_text_aside
 from parity311.storage.disk import telling_disk_errors
 from parity311.storage.folders import holds_own
 from parity311.storage.strict_json import to_json, to_plain
+from parity311.studies.reproduction import selection
 from parity311.studies.reproduction.jobs import Budget, make_jobs, write_plan
+from parity311.studies.reproduction.programme import OURS, Programme
 from parity311.studies.reproduction.protocols import (
     EQUITY_DOMAINS,
     RECORDS_TO,
@@ -85,6 +88,10 @@ class Where:
         """How a part was split in the end."""
         return self.folder / SCORE / FACTS / f"split-{scenario}-{part}.json"
 
+    def log(self, scenario: str, domain: str) -> Path:
+        """Decisions on record in the test period."""
+        return self.folder / SCORE / "logs" / f"{scenario}-{domain}.npz"
+
     def facts(self, scenario: str, domain: str) -> Path:
         """What the records themselves say of a domain."""
         return self.folder / SCORE / FACTS / f"{scenario}-{domain}.json"
@@ -100,12 +107,17 @@ def prepare(
     progress: Progress,
     budget: Budget | None = None,
     n_workers: int = 1,
+    programme: Programme = OURS,
+    required: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Write everything the other two stages need; what it is about."""
+    """Write everything the other two stages need; what it is about.
+
+    Of the domains, those `required` must have as many cases as their protocol needs.
+    """
     where = Where(folder)
-    _claim(folder, {"preset": preset, "seed": seed})
-    jobs = make_jobs(domains, preset, seed, budget)
-    parts = [part for slug in domains for part in parts_of(slug)]
+    _claim(folder, {"preset": preset, "seed": seed, "programme": programme.name})
+    jobs = make_jobs(domains, preset, seed, budget, programme)
+    parts = [part for slug in domains for part in parts_of(slug, programme)]
     scenarios = [name for name in SCENARIOS if any(name in part.scenarios for part in parts)]
     builds: list[Call] = [(ensure_city, (cities, preset, seed, name)) for name in scenarios]
     for name in run_calls(builds, n_workers):
@@ -116,21 +128,23 @@ def prepare(
         city = city_folder(cities, preset, seed, scenario)
         sources[scenario] = _describe(open_records(city))
         own = [part for part in parts if scenario in part.scenarios]
-        calls += [(_prepare_apart, (folder, city, scenario, part)) for part in own]
+        calls += [(_prepare_apart, (folder, city, scenario, part, programme)) for part in own]
         slugs = dict.fromkeys(part.domain for part in own)
         calls += [(_facts_apart, (folder, city, scenario, slug)) for slug in slugs]
     for number, told in enumerate(run_calls(calls, n_workers)):
         progress(told, number + 1, number + 1)
     untested = read_untested(where, parts)
+    _check_required(preset, untested, required)
     write_plan(
         where.learn,
         [job for job in jobs if job.part not in untested],
         preset=preset,
+        programme=programme.name,
         untested=untested,
         seed=seed,
         domains=list(domains),
         sources=sources,
-        parts=[to_plain(part) for slug in domains for part in parts_of(slug)],
+        parts=[to_plain(part) for part in parts],
     )
     return {"folder": str(folder), "jobs": len(jobs), "bytes": folder_bytes(where.learn)}
 
@@ -146,11 +160,21 @@ def read_untested(where: Where, parts: Sequence[Part]) -> dict[str, str]:
     return found
 
 
+def _check_required(preset: str, untested: dict[str, str], required: Sequence[str]) -> None:
+    """Refuse a preset that is too small for the protocol of a domain that was asked for."""
+    for slug in untested.keys() & required:
+        raise InputError(
+            f"Preset {preset!r} is too small for the published protocol of {slug!r}: "
+            f"{untested[slug]} Choose a larger preset, or leave {slug} out."
+        )
+
+
 def _claim(folder: Path, about: dict[str, Any]) -> None:
     """Write what a folder is for; what was prepared for something else is left as it is."""
     path = folder / ABOUT
     if holds_own(folder, (LEARN, SCORE, ABOUT), "a reproduction", InputError):
-        found = read_facts_file(path) if path.exists() else about
+        # Folders from before there were two programmes hold ours.
+        found = {"programme": OURS.name, **read_facts_file(path)} if path.exists() else about
         if found != about:
             raise InputError(
                 f"{folder} was prepared with {found}, not with {about}; choose another folder."
@@ -186,9 +210,28 @@ def ensure_city(cities: Path, preset: str, seed: int, scenario: str) -> str:
     return folder.name
 
 
-def _prepare_apart(folder: Path, city: Path, scenario: str, part: Part) -> str:
-    prepare_part(Where(folder), open_records(city), scenario, part)
+def _prepare_apart(
+    folder: Path, city: Path, scenario: str, part: Part, programme: Programme
+) -> str:
+    where, records = Where(folder), open_records(city)
+    prepare_part(where, records, scenario, part, programme)
+    if scenario == "measured" and part.name in selection.DOMAINS:
+        keep_decisions(where, records, scenario, part, programme)
     return f"params ({scenario}): {part.name}"
+
+
+def keep_decisions(
+    where: Where, records: Records, scenario: str, part: Part, programme: Programme
+) -> None:
+    """The agency's own decisions of the test period, for what selection could hide."""
+    path = where.log(scenario, part.domain)
+    if selection.load_decisions(path) is not None:
+        return
+    domain = get_domain(part.domain)
+    params = read_params(where.estimated(scenario, part.name), domain.play.example())
+    _, scored = windows_of(records, part)
+    log = selection.read_decisions(domain, records, params, scored, programme.observation_set)
+    selection.save_decisions(path, log)
 
 
 def _facts_apart(folder: Path, city: Path, scenario: str, slug: str) -> str:
@@ -209,7 +252,9 @@ def _describe(records: Records) -> dict[str, Any]:
     }
 
 
-def prepare_part(where: Where, records: Records, scenario: str, part: Part) -> None:
+def prepare_part(
+    where: Where, records: Records, scenario: str, part: Part, programme: Programme = OURS
+) -> None:
     """Estimated and true params of one part, where they are not there yet, and how it was split.
 
     A rare domain with too few cases on one side of its split cannot be tested, and why is written
@@ -228,7 +273,8 @@ def prepare_part(where: Where, records: Records, scenario: str, part: Part) -> N
         "test_to": str(scored[1]),
     }
     try:
-        counts = _write_params(where, records, scenario, part, learned, scored)
+        check_protocol(records, part, scored, programme)
+        counts = _write_params(where, records, scenario, part, learned, scored, programme)
     except EstimationError as error:
         if part.domain not in RARE:
             raise
@@ -237,6 +283,16 @@ def prepare_part(where: Where, records: Records, scenario: str, part: Part) -> N
         split |= {"n_learned": counts[0], "n_scored": counts[1]}
     path.unlink(missing_ok=True)
     _write_once(path, lambda: split)
+
+
+def check_protocol(records: Records, part: Part, scored: Window, programme: Programme) -> None:
+    """Refuse fewer later complaints than the paper's protocol scores, in its own programme."""
+    n = _count(records, part.domain, scored)
+    if programme.is_published and n < part.least_scored:
+        raise EstimationError(
+            f"it has {n} complaints from {scored[0]} to {scored[1]}, the paper scores "
+            f"{part.least_scored}."
+        )
 
 
 def has_split(path: Path) -> bool:
@@ -261,12 +317,19 @@ def windows_of(records: Records, part: Part) -> tuple[Window, Window]:
 
 
 def _write_params(
-    where: Where, records: Records, scenario: str, part: Part, learned: Window, scored: Window
+    where: Where,
+    records: Records,
+    scenario: str,
+    part: Part,
+    learned: Window,
+    scored: Window,
+    programme: Programme,
 ) -> tuple[int, int]:
     """Params before and after the split; how many cases either comes from."""
     world = make_world(
         get_domain(part.domain), records,
         date_from=learned[0], date_to=learned[1], test_from=scored[0],
+        estimators=(programme.estimator or ESTIMATOR,),
     )  # fmt: skip
     found = world.estimate(**_learn_options(part))
     write_params(where.estimated(scenario, part.name), _as_trained(found, part))
@@ -338,9 +401,12 @@ def _count_cases(records: Records, domain: str, window: Window) -> int:
     return int(((began >= first) & (began < end)).sum())
 
 
-def _count(records: Records, domain: str) -> int:
-    query = "SELECT count(*) AS n FROM complaints WHERE domain = $domain"
-    found = records.sql(query, domain=domain)
+def _count(records: Records, domain: str, window: Window = (date.min, date.max)) -> int:
+    query = (
+        "SELECT count(*) AS n FROM complaints WHERE domain = $domain AND received_at >= "
+        "$first::TIMESTAMP AND received_at < $end::TIMESTAMP"
+    )
+    found = records.sql(query, domain=domain, first=window[0], end=window[1])
     return int(found["n"][0].as_py())
 
 

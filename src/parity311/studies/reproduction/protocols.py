@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
+from parity311.studies.reproduction import published as paper
+from parity311.studies.reproduction.programme import OURS, Programme
+
 TRAIN_FROM = date(2020, 1, 1)
 TEST_FROM = date(2025, 1, 1)
 """The paper: "train on 2020-2024, evaluate on 2025"."""
@@ -43,6 +46,10 @@ class Part:
     has_capacity: bool = True
     """False where the paper's agents may inspect as much as their reward is worth"""
     scenarios: tuple[str, ...] = ("measured",)
+    is_published: bool = True
+    """whether the paper splits so; what is not is left out of its programme"""
+    least_scored: int = 0
+    """complaints that the published protocol scores, where it says how many"""
 
 
 Window = tuple[date, date]
@@ -57,8 +64,13 @@ def is_apart(learned: Window, scored: Window) -> bool:
 CHRONOLOGICAL = "learned from 2020 to 2024, scored on what happens from January 2025 on"
 
 
-def parts_of(domain: str) -> tuple[Part, ...]:
-    """Every split of one domain."""
+def parts_of(domain: str, programme: Programme = OURS) -> tuple[Part, ...]:
+    """Every split of one domain in a programme."""
+    found = _all_parts(domain)
+    return tuple(part for part in found if part.is_published or not programme.is_published)
+
+
+def _all_parts(domain: str) -> tuple[Part, ...]:
     scenarios = ("measured", "strong") if domain in EQUITY_DOMAINS else ("measured",)
     own = Part(domain, domain, CHRONOLOGICAL, scenarios=scenarios)
     if domain == "boiler":
@@ -74,7 +86,12 @@ def parts_of(domain: str) -> tuple[Part, ...]:
         return (Part(domain, domain, words, train_to=FIRST_OF_2024),)
     if domain == "snad":
         words = "learned from earlier complaints, scored on episodes of 87 complaints of 2024-2026"
-        return (Part(domain, domain, words, train_to=FIRST_OF_2024, test_from=FIRST_OF_2024),)
+        return (
+            Part(
+                domain, domain, words, train_to=FIRST_OF_2024, test_from=FIRST_OF_2024,
+                least_scored=paper.SNAD_COMPLAINTS,
+            ),
+        )  # fmt: skip
     if domain == "complaint_triage":
         return (own, _transfer_part())
     return (own,)
@@ -95,6 +112,7 @@ def _boiler_parts() -> tuple[Part, ...]:
             "boiler",
             f"{CHRONOLOGICAL}; visits as many as pay",
             has_capacity=False,
+            is_published=False,
         ),
     )
 

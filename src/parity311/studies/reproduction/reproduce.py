@@ -2,11 +2,9 @@
 
 The last stage: every policy played under the truth, every claim judged, one report.
 
-What each job was trained with, beside what the paper gives for it.
-
-The programme that is run is ours: our features, discounts and schedules, chosen so that agents
-learn at all. The paper's hyper-parameters (its Tables 3 and 4) are used by no job but REINFORCE's
-twenty episodes in heat, and by that one not in every respect; every difference is listed.
+What each job was trained with, beside what the paper gives for it: in our programme features,
+discounts and schedules are ours, in the paper's they are its own; every difference is listed. Where
+the other programme was run too, its figures and verdicts stand beside, claim by claim.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from parity311.domains import all_domains
 from parity311.errors import InputError, unknown_name
+from parity311.mdp.equity import PUBLISHED_TERM
 from parity311.pipelines.progress import Report as Progress
 from parity311.report.store import RunWriter, start_run
 from parity311.report.tables import as_cell
@@ -30,16 +29,25 @@ from parity311.studies.reproduction import published as paper
 from parity311.studies.reproduction.claims import all_claims
 from parity311.studies.reproduction.claims.claim import judge_all
 from parity311.studies.reproduction.evidence import Evidence
-from parity311.studies.reproduction.jobs import BUDGETS
+from parity311.studies.reproduction.jobs import BUDGETS, Budget
 from parity311.studies.reproduction.page import write_page
-from parity311.studies.reproduction.prepare import N_TABLE_ROWS
+from parity311.studies.reproduction.prepare import N_TABLE_ROWS, SCORE, prepare, read_facts_file
+from parity311.studies.reproduction.programme import (
+    OURS,
+    PAPER,
+    PROGRAMMES,
+    get_programme,
+    published_settings,
+)
 from parity311.studies.reproduction.protocols import parts_of
 from parity311.studies.reproduction.published import DOMAINS_IN_APPENDIX
 from parity311.studies.reproduction.side_by_side import Call, run_calls
 from parity311.studies.reproduction.train_stage import TRAINED
 from parity311.studies.reproduction.trained_files import harness_of, settings_of
+from parity311.studies.reproduction.verdicts import UNTESTED
 
 if TYPE_CHECKING:
+    from parity311.mdp.harness import Harness
     from parity311.studies.reproduction.evidence import Evidence
     from parity311.studies.reproduction.jobs import Job
 
@@ -63,20 +71,6 @@ WORDS = {
 """Hyper-parameters in words."""
 EITHER_SIZE = {64, 128}
 """Units of a layer of DQN: the text allows both, whatever the table says."""
-
-
-def published_settings(job: Job) -> dict[str, Any]:
-    """What the paper gives for an agent in a domain; what it does not give is left out."""
-    if job.agent == "reinforce":
-        return dict(paper.REINFORCE_SETTINGS.get(job.domain, {"entropy": 0}))
-    if job.agent == "td":
-        return dict(paper.TD_SETTINGS)
-    given = dict(paper.DQN_SETTINGS)
-    if job.agent == "cql":
-        given["conservatism"] = paper.CQL_PENALTY
-    if job.agent == "hdqn":
-        given["hidden"] = paper.HDQN_HIDDEN
-    return given
 
 
 def used_settings(job: Job) -> Any:
@@ -105,36 +99,55 @@ def _show(value: Any) -> str:
 
 
 def describe_job(job: Job, split: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """One row: features, discount, other settings, split, rows and seeds, and what differs."""
+    """One row: features, settings, equity term, split, rows and seeds, and what differs."""
     harness, own = harness_of(job), used_settings(job)
-    n_published = len(harness.domain.observation_sets["published"])
-    n_used = len(harness.columns)
-    differences = list_differences(own, published_settings(job))
-    if n_used != n_published:
-        differences.insert(0, f"{n_used} features (published {n_published})")
-    discounts = paper.REINFORCE_DISCOUNTS
-    is_free = job.agent == "reinforce" and job.domain not in paper.REINFORCE_SETTINGS
-    if is_free and own.discount not in discounts:
-        differences.append(f"γ {own.discount:g} (published {discounts[0]:g} or {discounts[1]:g})")
-    if any(preference[2] > 0 for preference in job.preferences):
-        differences.append("equity by the coverage price (published: a term at every step)")
-    given = split or {}
-    n_learned = given.get("n_learned")
-    if n_learned is not None and job.domain == "boiler" and n_learned > N_TABLE_ROWS:
-        differences.append(f"{N_TABLE_ROWS:,} rows drawn from {n_learned:,}")
+    published = published_settings(job.agent, job.domain)
+    given, names, term = split or {}, harness.observation_names, harness.term
+    shown = {word: getattr(own, name) for name, word in WORDS.items() if hasattr(own, name)}
+    words = f"{term.equity_mode}, {term.equity_form}, over {term.denominator} incidents"
     return {
         "part": job.part,
         "scenario": job.scenario,
         "agent": job.label,
-        "features": n_used,
+        "features": len(harness.columns),
+        "feature names": ", ".join(names if len(names) <= 60 else (*names[:4], "…", names[-1])),
         "discount": own.discount,
+        "settings": ", ".join(f"{word} {_show(value)}" for word, value in shown.items()),
+        "reward": "as paid" if job.pays_all else "what an action saves",
+        "equity": words if _is_paid(job) else "none",
         "steps": job.steps,
         "seeds": len(job.seeds),
+        "seed numbers": ", ".join(map(str, job.seeds)),
         "split": given.get("words", ""),
-        "rows learned from": n_learned,
+        "rows learned from": given.get("n_learned"),
         "rows scored on": given.get("n_scored"),
-        "differs": "; ".join(differences) or "nothing the paper gives",
+        "differs": "; ".join(_differences(job, harness, own, published, given))
+        or "nothing the paper gives",
     }
+
+
+def _is_paid(job: Job) -> bool:
+    return any(preference[2] > 0 for preference in job.preferences)
+
+
+def _differences(
+    job: Job, harness: Harness, own: Any, published: Mapping[str, Any], split: Mapping[str, Any]
+) -> list[str]:
+    found = []
+    n_published, n_used = len(harness.domain.observation_sets["published"]), len(harness.columns)
+    if n_used != n_published:
+        found.append(f"{n_used} features (published {n_published})")
+    found += list_differences(own, published)
+    discounts = paper.REINFORCE_DISCOUNTS
+    is_free = job.agent == "reinforce" and job.domain not in paper.REINFORCE_SETTINGS
+    if is_free and own.discount not in discounts:
+        found.append(f"γ {own.discount:g} (published {discounts[0]:g} or {discounts[1]:g})")
+    if _is_paid(job) and harness.term != PUBLISHED_TERM:
+        found.append("equity by the coverage price (published: a term at every step)")
+    n_learned = split.get("n_learned")
+    if n_learned is not None and job.domain == "boiler" and n_learned > N_TABLE_ROWS:
+        found.append(f"{N_TABLE_ROWS:,} rows drawn from {n_learned:,}")
+    return found
 
 
 def describe_jobs(evidence: Evidence) -> list[dict[str, Any]]:
@@ -143,20 +156,99 @@ def describe_jobs(evidence: Evidence) -> list[dict[str, Any]]:
 
 
 CLAIMS_JSON, CLAIMS_CSV, PROGRAMME_JSON = "claims.json", "claims.csv", "programme.json"
+BESIDE_JSON = "beside.json"
+"""What one programme found, kept in its folder for the report of the other."""
 COLUMNS = (
     "key", "area", "claim", "source", "quote", "published", "ours", "value", "lower", "upper",
-    "verdict", "reason", "kind", "definition", "follows_from",
+    "verdict", "reason", "kind", "definition", "follows_from", "beside", "beside_verdict",
+    "beside_reason", "why_apart",
 )  # fmt: skip
 
 
+def keep_for_other(
+    folder: Path, evidence: Evidence, rows: list[dict[str, Any]], jobs: list[dict[str, Any]]
+) -> None:
+    """Keep what a programme found, for the report of the other one."""
+    about = {"programme": evidence.programme.name, "sources": evidence.about["sources"]}
+    write_json(folder / SCORE / BESIDE_JSON, {**about, "claims": rows, "jobs": jobs})
+
+
+def read_other(folder: Path | None, own: Evidence) -> dict[str, Any] | None:
+    """What the other programme found in the same cities; None where it was not run there."""
+    if folder is None or not (folder / SCORE / BESIDE_JSON).exists():
+        return None
+    found = read_facts_file(folder / SCORE / BESIDE_JSON)
+    if found["programme"] == own.programme.name:
+        raise InputError(f"{folder} holds {found['programme']!r} too; give the other programme's.")
+    theirs, ours = (one["sources"] for one in (found, own.about))
+    if any(theirs[name] != ours[name] for name in theirs.keys() & ours.keys()):
+        raise InputError(f"{folder} was made from other cities; run both programmes in the same.")
+    return found
+
+
+def set_beside(
+    rows: list[dict[str, Any]], other: dict[str, Any] | None, programme: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Every claim with the other programme's figure and verdict, and why they are apart."""
+    theirs = {row["key"]: row for row in other["claims"]} if other else {}
+    ours = programme if other is None or other["programme"] == PAPER.name else other["jobs"]
+    found = []
+    for row in rows:
+        beside = theirs.get(row["key"], {})
+        names = {"beside": "ours", "beside_verdict": "verdict", "beside_reason": "reason"}
+        told = {name: beside.get(column) for name, column in names.items()}
+        is_apart = beside and beside["verdict"] != row["verdict"]
+        found.append(
+            {**row, **told, "why_apart": why_apart(row, beside, ours) if is_apart else None}
+        )
+    return found
+
+
+def why_apart(
+    row: Mapping[str, Any], beside: Mapping[str, Any], ours: Sequence[Mapping[str, Any]]
+) -> str:
+    """What could make two programmes come to other verdicts on a claim.
+
+    Either one of them could not be tested, and why; or all in which our jobs of its domains differ
+    from the paper's: which of them did it, two runs cannot say.
+    """
+    for one in (row, beside):
+        if one["verdict"] == UNTESTED:
+            return f"one of them decides nothing: {one['reason']}"
+    slugs = row.get("domains") or ()
+    parts = {part.name for slug in slugs for part in parts_of(slug)}
+    phrases = [
+        phrase for job in ours if job["part"] in parts for phrase in str(job["differs"]).split("; ")
+    ]
+    counted = Counter(phrases).most_common(N_PHRASES)
+    return "ours differs by " + "; ".join(phrase for phrase, _ in counted)
+
+
+N_PHRASES = 5
+"""Differences that are named, those of most jobs first."""
+
+
 def write_reproduction(
-    folder: Path, *, runs: Path, progress: Progress, n_episodes: int = 0, n_workers: int = 1
+    folder: Path,
+    *,
+    runs: Path,
+    progress: Progress,
+    n_episodes: int = 0,
+    n_workers: int = 1,
+    beside: Path | None = None,
 ) -> dict[str, Any]:
-    """Judge every claim and write the run; the claims as plain figures."""
+    """Judge every claim and write the run; the claims as plain figures.
+
+    ``beside`` is the folder of the other programme.
+    """
     evidence = Evidence(folder, progress, n_episodes)
     check_trained(evidence)
-    about = {**evidence.about, "n_jobs": len(evidence.jobs)}
-    config = {name: about[name] for name in ("preset", "seed", "domains", "n_jobs")}
+    other = read_other(beside, evidence)
+    config = {name: evidence.about[name] for name in ("preset", "seed", "domains")} | {
+        "n_jobs": len(evidence.jobs),
+        "programme": evidence.programme.name,
+        "beside": other["programme"] if other else "",
+    }
     with start_run(runs, "reproduce", config) as run:
         seeds = sorted({seed for job in evidence.jobs for seed in job.seeds})
         run.set_seeds(city=evidence.seed, agents=seeds)
@@ -165,10 +257,12 @@ def write_reproduction(
             play_parts(evidence, n_workers)
         with run.stage("claims"):
             rows = judge_all(all_claims(), evidence)
+        programme = describe_jobs(evidence)
+        keep_for_other(folder, evidence, rows, programme)
+        rows = set_beside(rows, other, programme)
         run.add_metrics({"claims": rows})
         write_json(run.path / CLAIMS_JSON, rows)
         write_csv(run.path / CLAIMS_CSV, rows)
-        programme = describe_jobs(evidence)
         write_json(run.path / PROGRAMME_JSON, programme)
         run.add_table("claims", [flat_row(row) for row in rows])
         with run.stage("page"):
@@ -176,6 +270,7 @@ def write_reproduction(
     return {
         "run": run.id,
         "report": str(run.final_path / "report.html"),
+        "programme_name": evidence.programme.name,
         "verdicts": dict(Counter(row["verdict"] for row in rows)),
         "claims": rows,
         "programme": programme,
@@ -230,7 +325,7 @@ def flat_row(row: dict[str, Any]) -> dict[str, Any]:
     """A claim as columns of one kind each."""
     lower, upper = row["interval"] or (None, None)
     plain = to_plain({**row, "lower": lower, "upper": upper})
-    return {name: plain[name] for name in COLUMNS}
+    return {name: plain.get(name) for name in COLUMNS}
 
 
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -255,6 +350,18 @@ class ReproduceConfig:
     """Seed of the cities and the agents; one that nobody tuned on"""
     domains: tuple[str, ...] = ()
     """Domains; all twelve if empty"""
+    programme: str = OURS.name
+    """Whose features, settings, equity term and protocols: paper or ours"""
+
+    def folder(self, runs: Path, programme: str = "") -> Path:
+        """Where the stages of a programme meet, its own if none is named."""
+        name = programme or self.programme
+        mark = "" if name == OURS.name else f"-{name}"
+        return runs / f"reproduction-{self.preset}-{self.seed}{mark}"
+
+    def other_folder(self, runs: Path) -> Path:
+        """Where those of the other programme meet."""
+        return self.folder(runs, next(name for name in PROGRAMMES if name != self.programme))
 
     @property
     def chosen(self) -> tuple[str, ...]:
@@ -280,8 +387,15 @@ def run_stages(
     slice_s: float = float("inf"),
     n_workers: int = 0,
     progress: Progress,
+    budget: Budget | None = None,
+    beside: Path | None = None,
 ) -> dict[str, Any]:
-    """Run these stages in order; what the last one found."""
+    """Run these stages in order; what the last one found.
+
+    ``beside`` is the folder of the other programme, where it was run; ``budget`` replaces the
+    preset's.
+    """
+    get_programme(config.programme)
     if config.preset not in BUDGETS:
         raise unknown_name("preset", config.preset, BUDGETS)
     for stage in stages:
@@ -289,40 +403,28 @@ def run_stages(
             raise unknown_name("stage", stage, STAGES)
     # An unknown domain is refused before anything is written.
     config.chosen  # noqa: B018
-    with one_writer(folder):
-        return _run_in_order(config, stages, folder, cities, runs, slice_s, n_workers, progress)
-
-
-def _run_in_order(
-    config: ReproduceConfig,
-    stages: Sequence[str],
-    folder: Path,
-    cities: Path,
-    runs: Path,
-    slice_s: float,
-    n_workers: int,
-    progress: Progress,
-) -> dict[str, Any]:
+    n_processes = n_workers or os.cpu_count() or 1
     found: dict[str, Any] = {}
-    for stage in stages:
-        if stage == "prepare":
-            from parity311.studies.reproduction.prepare import prepare
-
-            found = prepare(
-                folder, config.chosen, preset=config.preset, seed=config.seed, cities=cities,
-                progress=progress, n_workers=n_workers or os.cpu_count() or 1,
-            )  # fmt: skip
-        elif stage == "train":
-            found = _train(folder, slice_s, n_workers, progress)
-            if found["missing"] and stage != stages[-1]:
-                raise InputError(
-                    f"{len(found['missing'])} of {found['jobs']} trainings are not finished; run "
-                    "the stage again, it goes on where it stopped."
-                )
-        else:
-            found = write_reproduction(
-                folder, runs=runs, progress=progress, n_workers=n_workers or os.cpu_count() or 1
-            )
+    with one_writer(folder):
+        for stage in stages:
+            if stage == "prepare":
+                found = prepare(
+                    folder, config.chosen, preset=config.preset, seed=config.seed, cities=cities,
+                    progress=progress, n_workers=n_processes, budget=budget,
+                    programme=get_programme(config.programme), required=config.domains,
+                )  # fmt: skip
+            elif stage == "train":
+                found = _train(folder, slice_s, n_processes, progress)
+                if found["missing"] and stage != stages[-1]:
+                    raise InputError(
+                        f"{len(found['missing'])} of {found['jobs']} trainings are not finished; "
+                        "run the stage again, it goes on where it stopped."
+                    )
+            else:
+                found = write_reproduction(
+                    folder, runs=runs, progress=progress, n_workers=n_processes,
+                    n_episodes=budget.n_episodes if budget else 0, beside=beside,
+                )  # fmt: skip
     return found
 
 
@@ -332,6 +434,6 @@ def _train(folder: Path, slice_s: float, n_workers: int, progress: Progress) -> 
     return run_stage(
         folder / "learn",
         slice_s=slice_s,
-        n_workers=n_workers or os.cpu_count() or 1,
+        n_workers=n_workers,
         tell=lambda told: progress(f"training: {told['job']} ({told['seconds']:.0f} s)", 1, 1),
     )

@@ -43,9 +43,11 @@ def gap(scored: Scored, name: str, resamples: Resamples, out_of: str = "actionab
     return gap_samples(coverage(scored, name, resamples, out_of))
 
 
-def gap_figure(scored: Scored, name: str, resamples: Resamples) -> Figure:
+def gap_figure(
+    scored: Scored, name: str, resamples: Resamples, out_of: str = "actionable"
+) -> Figure:
     """The same with an interval that covers the choice of the pair, within [0, 1]."""
-    return resamples.gap_figure(coverage(scored, name, resamples))
+    return resamples.gap_figure(coverage(scored, name, resamples, out_of))
 
 
 def relative(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from parity311.domains import get_domain
+from parity311.engines.heuristics import CaseTable
 from parity311.evaluation.compare import (
     DUAL,
     agent_contenders,
@@ -97,6 +98,10 @@ class Scored:
         """Whether a policy was played."""
         return name in self.names
 
+    def first_of(self, *names: str) -> str:
+        """The first of these policies that was played; the last of them where none was."""
+        return next((name for name in names if self.has(name)), names[-1])
+
     def total(self, what: str, name: str) -> np.ndarray:
         """A count summed over strata, (runs, episodes)."""
         values = self.arrays[what][self.rows(name)]
@@ -127,10 +132,12 @@ def score_part(
     n_episodes: int,
     seed: int,
     n_cases: int | None = None,
+    rules: Sequence[str] = (),
 ) -> Scored:
-    """Play all rules of a domain and these agents, which see the domain's default features.
+    """Play a domain's rules and these agents, which see the domain's default features.
 
-    ``n_cases`` is how many cases the process was drawn up from where they are few.
+    ``n_cases`` is how many cases the process was drawn up from where they are few; ``rules`` play,
+    all of the domain's where none is named.
     """
     domain = counting_domain(slug)
     harness = Harness(domain, action_set=ACTION_SETS.get(slug, "published"))
@@ -143,25 +150,43 @@ def score_part(
     n_settling = CHUNK if flow is None else 8 * CHUNK
     keys_settle = jax.random.split(key_settle, n_settling)
     settled = settle_prices(harness, estimated, contenders, keys_settle)
-    held = [hold_contender(harness, flow, one) for one in settled]
+    held = [
+        hold_contender(harness, flow, one)
+        for one in settled
+        if not rules or one.name in rules or one.name not in {*domain.heuristics, STATIC}
+    ]
     keys = jax.random.split(key_score, n_episodes)
     equity = harness.equity_params(estimated)
     episodes = evaluate(harness, true, held, keys, equity=equity)
     found = _scored(domain, held, episodes, n_cases if flow is None else len(flow.stratum))
     for one in trained:
         if one.harness.observation_set:
-            found = _add(found, one, true, keys, equity)
+            found = _add(found, one, estimated, true, flow, keys)
     return found
 
 
-def _add(found: Scored, trained: Trained, true: Any, keys: jax.Array, equity: Any) -> Scored:
-    """Agents that see other features play the same episodes in a program of their own."""
-    harness = Harness(
-        found.domain,
-        observation_set=trained.harness.observation_set,
+def _add(
+    found: Scored,
+    trained: Trained,
+    estimated: Any,
+    true: Any,
+    flow: CaseTable | None,
+    keys: jax.Array,
+) -> Scored:
+    """Agents that see other features play the same episodes in a program of their own.
+
+    They are shown what they were trained to see of the equity term, with the need as estimated.
+    """
+    harness = replace(
+        trained.harness,
+        domain=found.domain,
         action_set=ACTION_SETS.get(found.domain.slug, "published"),
     )
-    contenders = agent_contenders(harness, [replace(trained, harness=harness)])
+    contenders = [
+        hold_contender(harness, flow, one)
+        for one in agent_contenders(harness, [replace(trained, harness=harness)])
+    ]
+    equity = harness.equity_params(estimated)
     episodes = evaluate(harness, true, contenders, keys, equity=equity)
     more = _scored(found.domain, contenders, episodes, None)
     arrays = {

@@ -31,6 +31,8 @@ MORE_TO_DO = 3
 PARAMS, TRAINED, CHECKPOINTS = "params", "trained", "checkpoints"
 LEAST_SLICE_S = 20.0
 """A job is not started with less: compiling it would take longer."""
+LATER = ("term", "pays_all")
+"""Asked since there are two programmes; where empty, what was trained before stays trained."""
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -84,7 +86,8 @@ def _digest(folder: Path, job: Job) -> str:
     from dataclasses import asdict
 
     digest = hashlib.sha256((folder / PARAMS / job.params_file).read_bytes())
-    digest.update(json.dumps(asdict(job), sort_keys=True).encode())
+    asked = {name: value for name, value in asdict(job).items() if name not in LATER or value}
+    digest.update(json.dumps(asked, sort_keys=True).encode())
     return digest.hexdigest()[:16]
 
 
@@ -92,23 +95,23 @@ def train_job(
     job: Job, folder: Path, target: Path, checkpoints: Path, seconds: float
 ) -> dict[str, Any]:
     """Train one job for at most so many seconds, from its checkpoint where there is one."""
-    from parity311.domains import get_domain
     from parity311.estimation.params_file import read_params
-    from parity311.studies.reproduction.trained_files import settings_of, write_trained
+    from parity311.mdp.equity import EquityTerm
+    from parity311.studies.reproduction.trained_files import domain_of, settings_of, write_trained
     from parity311.training import train
     from parity311.training.checkpoint import Checkpoints
 
     if seconds < LEAST_SLICE_S:
         return {"job": job.name, "is_whole": False, "seconds": 0.0}
-    domain = get_domain(job.domain)
+    domain = domain_of(job)
     params = read_params(folder / PARAMS / job.params_file, domain.play.example())
     began, cpu_began = time.monotonic(), time.process_time()
     own = checkpoints / job.file.removesuffix(".safetensors")
     trained = train(
         domain, params, job.agent, job.preferences, job.seeds, job.steps,
-        observation_set=job.observation_set, n_environments=job.n_environments,
-        settings=settings_of(job), checkpoints=Checkpoints(own, every_s=120.0, resume=True),
-        stop_after_s=seconds,
+        observation_set=job.observation_set, term=EquityTerm(**job.term),
+        n_environments=job.n_environments, settings=settings_of(job),
+        checkpoints=Checkpoints(own, every_s=120.0, resume=True), stop_after_s=seconds,
     )  # fmt: skip
     taken = time.monotonic() - began
     if trained.is_whole:

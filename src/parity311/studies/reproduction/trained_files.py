@@ -11,10 +11,12 @@ import numpy as np
 
 from parity311.domains import get_domain
 from parity311.errors import TrainingError
+from parity311.mdp.contract import Domain
 from parity311.mdp.harness import Harness
 from parity311.storage.disk import telling_disk_errors
 from parity311.storage.tensors import read_about as tensors_about
 from parity311.storage.tensors import read_tensors, write_tensors
+from parity311.studies.reproduction.programme import paid_as_published
 from parity311.training import agent_for
 from parity311.training.checkpoint import named_arrays
 from parity311.training.loop import Trained
@@ -36,7 +38,12 @@ def settings_of(job: Job) -> dict[str, Any]:
 
 def harness_of(job: Job) -> Harness:
     """The domain as the agents of a job see it."""
-    return Harness(get_domain(job.domain), observation_set=job.observation_set)
+    return Harness(domain_of(job), observation_set=job.observation_set, **job.term)
+
+
+def domain_of(job: Job) -> Domain:
+    """The domain as it pays the agents of a job."""
+    return paid_as_published(job.domain) if job.pays_all else get_domain(job.domain)
 
 
 def write_trained(path: Path, trained: Trained, job: Job, **about: Any) -> Path:

@@ -7,6 +7,7 @@ bound      a figure is claimed to lie below (or above) a limit;
 magnitude  a figure is claimed to have a value;
 order      policies are claimed to come in an order;
 count      something is claimed to be there, in each of several runs;
+sensitivity a gain is claimed to bear hidden reasons, or to bear less than another;
 arithmetic a published figure follows from other published figures, or contradicts them;
 text       two places of the paper say the same, or they do not.
 
@@ -49,6 +50,9 @@ RULES = {
     "not",
     "count": "holds where what is claimed is found in every run (or, where it is said of several "
     "domains, with an interval clear of zero on each side), does not hold where it is in none",
+    "sensitivity": "of a gain that is clear of zero on record: robust where only a hidden reason "
+    "beyond Γ = 1.5 overturns it, more sensitive where a smaller Γ does; where there is no clear "
+    "gain there is nothing to test",
     "untested": "there is nothing here to test it with; the reason is given",
 }
 """The rule of every kind of claim, in words."""

@@ -9,11 +9,12 @@ from parity311.studies.reproduction.claims import (
     elevator,
     equity,
     learning,
+    selection,
     untested,
 )
 from parity311.studies.reproduction.claims.claim import Claim, check_keys
 
-AREAS = (learning, boiler, elevator, equity, attribution, arithmetic, untested)
+AREAS = (learning, boiler, elevator, equity, attribution, selection, arithmetic, untested)
 
 
 def all_claims() -> tuple[Claim, ...]:

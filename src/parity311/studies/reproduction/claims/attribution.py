@@ -33,6 +33,10 @@ BOARD = "112"
 def _outweighs(slug: str):
     def test(evidence: Evidence) -> Finding:
         weights = evidence.weights("measured", slug, AGENTS.get(slug, "dqn"))
+        unseen = [name for names in GROUPS[slug] for name in names if name not in weights.names]
+        if unseen:
+            reason = f"the features of this programme hold no {', '.join(unseen)}"
+            return Finding(Measured(math.nan), untested(reason))
         first, second = (weights.mean_of(names) for names in GROUPS[slug])
         resamples = make_resamples(*first.shape)
         found = compare_runs(first, second, resamples).difference
@@ -60,7 +64,7 @@ def board_of(name: str) -> str:
 
 
 def _board(evidence: Evidence) -> Finding:
-    weights = evidence.weights("measured", "elevator", "reinforce_boards")
+    weights = evidence.weights("measured", "elevator", "reinforce_boards", "reinforce")
     own = [board_of(name) == BOARD for name in weights.names]
     if not weights.seen[:, own].any():
         return Finding(Measured(math.nan), untested("this city has no cases in that board"))

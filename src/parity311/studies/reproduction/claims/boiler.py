@@ -84,12 +84,15 @@ def published_words(agent: str) -> str:
 
 
 def _not_judged(evidence: Evidence, agent: str) -> str:
+    """What our programme has besides; the paper's has neither."""
     shown = []
     for words, (part, features) in NOT_JUDGED.items():
-        found = figures(evidence.confusion(part, f"{AGENTS[agent]}_{features}"))
-        rates = ", ".join(f"{name} {found[name].value:.3f}" for name in ROW_METRICS)
-        shown.append(f"{words} {rates}")
-    return "; ".join(shown)
+        label = f"{AGENTS[agent]}_{features}"
+        if evidence.has_agents("measured", part, label):
+            found = figures(evidence.confusion(part, label))
+            rates = ", ".join(f"{name} {found[name].value:.3f}" for name in ROW_METRICS)
+            shown.append(f"{words} {rates}")
+    return f" (not judged: {'; '.join(shown)})" if shown else ""
 
 
 def _row(agent: str):
@@ -105,7 +108,7 @@ def _row(agent: str):
             for name in ROW_METRICS
         ]
         recall = found["recall"]
-        words = f"{row_words(found)} (not judged: {_not_judged(evidence, agent)})"
+        words = f"{row_words(found)}{_not_judged(evidence, agent)}"
         ours = Measured(recall.value, recall.lower, recall.upper, words)
         return Finding(ours, decide_all(decisions))
 
@@ -138,16 +141,16 @@ def _recall_lead(evidence: Evidence) -> Finding:
 
 
 def _reward_lead(evidence: Evidence) -> Finding:
-    shown = []
-    for part in (PART, "boiler_later"):
+    def lead(part: str) -> Figure:
         make = _difference(part, lambda one: one.dollars, lambda one: one.n_filings)
         samples, resamples = make(evidence)
-        shown.append(resamples.figure(samples))
-    figure, later = shown
-    words = (
-        f"${figure.value:+.2f} a filing (${figure.lower:+.2f} to ${figure.upper:+.2f}); not "
-        f"judged: ${later.value:+.2f} with a split in time"
-    )
+        return resamples.figure(samples)
+
+    figure = lead(PART)
+    words = f"${figure.value:+.2f} a filing (${figure.lower:+.2f} to ${figure.upper:+.2f})"
+    if evidence.has_agents("measured", "boiler_later", "dqn_published"):
+        later = lead("boiler_later")
+        words += f"; not judged: ${later.value:+.2f} with a split in time"
     ours = Measured(figure.value, figure.lower, figure.upper, words)
     return Finding(ours, decide_sign(ours, +1, margin=0.1))
 

@@ -90,6 +90,7 @@ def judge(claim: Claim, evidence: Evidence) -> dict[str, Any]:
         "rule": RULES[claim.kind],
         "definition": claim.definition,
         "follows_from": claim.follows_from,
+        "domains": list(claim.domains),
     }
 
 
@@ -132,12 +133,23 @@ def plain(slug: str) -> str:
     return slug.replace("_", " ")
 
 
-def percent(figure: Figure, *, signed: bool = False, is_share: bool = False) -> Measured:
-    """A ratio as a percentage with its interval; a share's interval ends at 0 and 1."""
+def percent(
+    figure: Figure,
+    *,
+    signed: bool = False,
+    is_share: bool = False,
+    least: float = -math.inf,
+    most: float = math.inf,
+) -> Measured:
+    """A ratio as a percentage with its interval, which ends where the ratio does.
+
+    A share lies between 0 and 1; of counts no more than all can be lost (``least`` -1, or ``most``
+    1 where it is the loss that is told).
+    """
     sign = "+" if signed else ""
-    lower, upper = figure.lower, figure.upper
     if is_share:
-        lower, upper = max(lower, 0.0), min(upper, 1.0)
+        least, most = 0.0, 1.0
+    lower, upper = max(figure.lower, least), min(figure.upper, most)
     shown = (f"{100 * x:{sign}.1f}" for x in (figure.value, lower, upper))
     return Measured(figure.value, lower, upper, "{} % ({} to {})".format(*shown))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,9 +79,14 @@ def _trend(facts: dict[str, Any], strata: str) -> dict[str, Any] | None:
     return found[0] if found else None
 
 
-def gap_figure(scored: Any, name: str, resamples: Any) -> Measured:
+def gap_figure(scored: Any, name: str, resamples: Any, out_of: str = "actionable") -> Measured:
     """Coverage gap of a policy with its interval, both between nothing and everything."""
-    return percent(samples.gap_figure(scored, name, resamples), is_share=True)
+    return percent(samples.gap_figure(scored, name, resamples, out_of), is_share=True)
+
+
+def _divided(evidence: Evidence) -> str:
+    """What coverage is divided by, where it is not what the definitions say."""
+    return "; per incident, as the paper divides" if evidence.programme.is_published else ""
 
 
 def decide_parity(gap: Measured, today: float) -> Decision:
@@ -103,9 +109,10 @@ def _parity(slug: str, agent: str):
     def test(evidence: Evidence) -> Finding:
         scored = evidence.scored(SCENARIO, slug)
         resamples = evidence.resamples(scored)
-        today = samples.gap(scored, TODAY, resamples)[0]
-        shown = gap_figure(scored, f"{agent}{PAID}", resamples)
-        words = f"gap {shown.words}; today's rule {100 * today:.1f} %"
+        out_of = evidence.programme.out_of
+        today = samples.gap(scored, TODAY, resamples, out_of)[0]
+        shown = gap_figure(scored, f"{agent}{PAID}", resamples, out_of)
+        words = f"gap {shown.words}; today's rule {100 * today:.1f} %{_divided(evidence)}"
         ours = Measured(shown.value, shown.lower, shown.upper, words)
         return Finding(ours, decide_parity(ours, today))
 
@@ -119,11 +126,14 @@ def _price(slug: str, agent: str):
         paid, plain = (
             samples.throughput(scored, name, resamples) for name in (f"{agent}{PAID}", agent)
         )
-        gap, today = (samples.gap(scored, name, resamples)[0] for name in (f"{agent}{PAID}", TODAY))
+        gap, today = (
+            samples.gap(scored, name, resamples, evidence.programme.out_of)[0]
+            for name in (f"{agent}{PAID}", TODAY)
+        )
         note = price_note(float(plain[0]) * resamples.episodes.shape[1])
         if note:
             return Finding(Measured(np.nan, words=note), untested(note))
-        shown = percent(resamples.figure(1.0 - paid / plain))
+        shown = percent(resamples.figure(1.0 - paid / plain), most=1.0)
         decision = decide_price(shown, gap, today)
         if gap > paper.TAU:
             words = f"a gap of {100 * gap:.1f} % is left; today's rule {100 * today:.1f} %"
@@ -138,11 +148,13 @@ def _narrows(slug: str):
     def test(evidence: Evidence) -> Finding:
         scored = evidence.scored(SCENARIO, slug)
         resamples = evidence.resamples(scored)
-        own, today = (samples.gap(scored, name, resamples) for name in ("dqn", TODAY))
-        change, left = resamples.figure(own - today), gap_figure(scored, "dqn", resamples)
+        out_of = evidence.programme.out_of
+        own, today = (samples.gap(scored, name, resamples, out_of) for name in ("dqn", TODAY))
+        change = resamples.figure(own - today)
+        left = gap_figure(scored, "dqn", resamples, out_of)
         words = (
             f"gap {100 * own[0]:.1f} % against {100 * today[0]:.1f} %: {100 * change.value:+.1f} "
-            f"({100 * change.lower:+.1f} to {100 * change.upper:+.1f})"
+            f"({100 * change.lower:+.1f} to {100 * change.upper:+.1f}){_divided(evidence)}"
         )
         ours = Measured(change.value, change.lower, change.upper, words)
         return Finding(ours, decide_narrows(ours, left, float(today[0])))
@@ -175,16 +187,17 @@ def _dominated(slug: str):
                 resamples,
             )
             gap = resamples.figure(
-                samples.gap(scored, name, resamples) - samples.gap(scored, TODAY, resamples)
+                samples.gap(scored, name, resamples, evidence.programme.out_of)
+                - samples.gap(scored, TODAY, resamples, evidence.programme.out_of)
             )
             rows.append((name, found, gap))
         name, found, gap = max(rows, key=lambda row: (row[1].lower > 0) + (row[2].upper < 0))
         words = (
             f"{name.replace('_', ' ')}: correct escalations {100 * found.value:+.1f} % "
-            f"({100 * found.lower:+.1f} to {100 * found.upper:+.1f}), gap {100 * gap.value:+.1f} "
-            f"points ({100 * gap.lower:+.1f} to {100 * gap.upper:+.1f})"
+            f"({100 * max(found.lower, -1.0):+.1f} to {100 * found.upper:+.1f}), gap "
+            f"{100 * gap.value:+.1f} points ({100 * gap.lower:+.1f} to {100 * gap.upper:+.1f})"
         )
-        ours = Measured(found.value, found.lower, found.upper, words)
+        ours = Measured(found.value, max(found.lower, -1.0), found.upper, words)
         return Finding(ours, decide_dominated([(f, g) for _, f, g in rows]))
 
     return test
@@ -199,33 +212,19 @@ def decide_dominated(rows: list[tuple[Any, Any]]) -> Decision:
     return Decision(UNTESTED, "no learned policy is clearly better in both")
 
 
-def _detection(slug: str):
-    """The Conclusion's claim, first part: agents paid for coverage find more than today's rule."""
+def _ahead(slug: str, what: str):
+    """The Conclusion's claim: agents paid for coverage find more, and are faster."""
 
     def test(evidence: Evidence) -> Finding:
         scored = evidence.scored(SCENARIO, slug)
         resamples = evidence.resamples(scored)
         mine, today = (
-            samples.throughput(scored, name, resamples) for name in (f"reinforce{PAID}", TODAY)
-        )
-        ours = percent(samples.relative_figure(mine, today, resamples), signed=True)
-        return Finding(ours, decide_sign(ours, +1, margin=EQUAL_SPEED))
-
-    return test
-
-
-def _remediation(slug: str):
-    """Its second part: they are faster."""
-
-    def test(evidence: Evidence) -> Finding:
-        scored = evidence.scored(SCENARIO, slug)
-        resamples = evidence.resamples(scored)
-        mine, today = (
-            mean_samples(scored.arrays["speed"][scored.rows(name)], resamples)
+            mean_samples(scored.total(what, name), resamples)
             for name in (f"reinforce{PAID}", TODAY)
         )
-        figure = samples.relative_figure(mine, today, resamples)
-        ours = percent(figure, signed=True)
+        # Of finds no more than all can be lost; days of waiting have no such end.
+        least = -1.0 if what == "correct" else -math.inf
+        ours = percent(samples.relative_figure(mine, today, resamples), signed=True, least=least)
         return Finding(ours, decide_sign(ours, +1, margin=EQUAL_SPEED))
 
     return test
@@ -336,7 +335,7 @@ CLAIMS = [
             f"Paid for coverage, REINFORCE finds more than today's rule in {slug}", "10",
             "outperforming on defect detection", "sign",
             f"correct escalations over today's rule's, less one; {CITY}",
-            _detection(slug), (slug,),
+            _ahead(slug, "correct"), (slug,),
             quote="outperforming current heuristic classification on defect detection",
         )
         for slug in RESIDENTIAL
@@ -348,7 +347,7 @@ CLAIMS = [
             "outperforming on remediation speed", "sign",
             "the published reward's part for speed (severity-weighted days of waiting, or backlog) "
             f"over today's rule's; {CITY}",
-            _remediation(slug), (slug,),
+            _ahead(slug, "speed"), (slug,),
             quote="outperforming current heuristic classification on defect detection and "
             "remediation speed",
         )

@@ -80,14 +80,6 @@ CLAIMS = [
         "Accuracy+Fairness as the most practically attractive",
     ),
     _claim(
-        "selection_bias", "The advantage is robust to moderate selection bias", "7.1",
-        "robust; equity gains more sensitive",
-        "bounds after Rosenbaum could be computed (`parity311 backtest` gives them for decisions "
-        "on record) and are not part of this run; the paper gives neither its propensity model nor "
-        "how much bias is moderate",
-        "is robust to moderate selection bias",
-    ),
-    _claim(
         "degrades", "Without equity objectives equity degrades over successive training rounds",
         "10; 7.2", "actively degrade",
         "retraining on a policy's own records is not part of this run; 7.2 says that it can, and "

@@ -1,0 +1,146 @@
+"""The two programmes in which the paper's claims are tested: its own, and ours.
+
+The paper's: published features and actions, the settings of its Tables 3 and 4, its equity term at
+every step with its own N̂, the reward as it is paid (with all that no action changes), its
+baselines. Ours: what makes agents learn. Where the paper leaves a choice open, the paper's
+programme makes it as `CHOICES` says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from typing import Any
+
+from parity311.arrays import jax
+from parity311.domains import get_domain
+from parity311.errors import unknown_name
+from parity311.mdp.contract import Domain, Transition
+from parity311.mdp.equity import PUBLISHED_TERM, USUAL_TERM, EquityTerm
+from parity311.studies.reproduction import published as paper
+
+NO_LIMIT = 1e9
+"""A gradient's norm that is never reached."""
+
+
+@dataclass(frozen=True)
+class Programme:
+    """How everything is trained and judged; what a single job adds is in the job."""
+
+    name: str
+    term: EquityTerm
+    observation_set: str = ""
+    """features by name; each domain's default where empty"""
+    estimator: str = ""
+    """how complaints become incidents in what is learned from; the usual way where empty"""
+    out_of: str = "actionable"
+    """what correct escalations are divided by where a gap is judged"""
+
+    @property
+    def is_published(self) -> bool:
+        """Whether it is the paper's."""
+        return self.name == "paper"
+
+    def rules_of(self, slug: str) -> tuple[str, ...]:
+        """Rules that play beside a domain's agents: the paper's baselines; all of them if empty."""
+        return baseline_rules(get_domain(slug)) if self.is_published else ()
+
+
+def baseline_rules(domain: Domain) -> tuple[str, ...]:
+    """The rules that play the paper's baselines (5.3) in a domain, each once."""
+    return tuple(dict.fromkeys(one.rule for one in domain.baselines.values() if one.rule))
+
+
+PROGRAMMES = {
+    "ours": Programme("ours", USUAL_TERM),
+    "paper": Programme(
+        "paper", PUBLISHED_TERM, observation_set="published", estimator="as_published",
+        out_of="incidents",
+    ),
+}  # fmt: skip
+"""By name; ours is the default."""
+OURS, PAPER = PROGRAMMES.values()
+
+
+CHOICES = (
+    ("how long DQN trains", "20,000 steps (small), 50,000 (nyc); one environment, an update a step",
+     "Table 3 gives ε over 10,000 steps and no length",
+     "fewer than 10,000 steps never reach the final ε"),
+    ("REINFORCE beyond elevator and heat", "elevator's column of Table 4, the domain's horizon or "
+     "168 steps an episode", "Table 4 has two domains",
+     "heat's column has wider layers and a third of the step size: slower"),
+    ("REINFORCE's discount", "0.99", "5.1 says 0.95 or 0.99 by domain, Table 4 has 0.99 twice",
+     "0.95 looks 20 steps ahead instead of 100"),
+    ("units of DQN's layers", "2×128", "Table 3; 5.1 says 64 or 128", "ours has 64 in ten domains"),
+    ("exploration of TD", "ε over 10,000 steps, 16,384 rows, features rounded to tenths",
+     "5.1 gives the two ends of ε alone", "coarser rounding shares more of what was learned"),
+    ("the weight of equity", "α₃ = 0.5", "the paper says α₃ > 0",
+     "the term is zero where nobody is escalated: any weight pays for doing nothing"),
+    ("a timestep in heat", "one of a day's four complaints: 365 days are 1,460 decisions",
+     '3.3 says "up to four complaints per day", 6.1 "365 timesteps"',
+     "one decision a day would leave three complaints undecided"),
+    ("speed, cost and retention", "days of waiting, inspector hours, dwelling-days kept habitable",
+     "4.4 points to a section that is not in the paper",
+     "rewards can be compared in order, not in level"),
+    ("what a policy sees of equity", "how far its stratum is behind, only where α₃ > 0",
+     "the paper lists no such feature", "without it strata cannot be told apart but by accident"),
+)  # fmt: skip
+"""What the paper leaves open: of what, what was chosen, why, and what another choice does."""
+CHOICE_TITLES = ("open in the paper", "chosen", "why", "another choice")
+
+
+def get_programme(name: str) -> Programme:
+    """Look up a programme, or say which there are."""
+    if name not in PROGRAMMES:
+        raise unknown_name("programme", name, PROGRAMMES)
+    return PROGRAMMES[name]
+
+
+def published_settings(agent: str, domain: str) -> dict[str, Any]:
+    """What the paper gives for an agent in a domain; what it does not give is left out."""
+    if agent == "reinforce":
+        return dict(paper.REINFORCE_SETTINGS.get(domain, {"entropy": 0}))
+    if agent == "td":
+        return dict(paper.TD_SETTINGS)
+    given = dict(paper.DQN_SETTINGS)
+    if agent == "cql":
+        given["conservatism"] = paper.CQL_PENALTY
+    if agent == "hdqn":
+        given["hidden"] = paper.HDQN_HIDDEN
+    return given
+
+
+def paper_settings(agent: str, domain: str) -> dict[str, Any]:
+    """Every hyper-parameter of an agent in the paper's programme, as a plan keeps them.
+
+    Where the paper gives none, `CHOICES` does; what it does not name (limits on gradients, scaled
+    advantages) is switched off.
+    """
+    found = published_settings(agent, domain)
+    if agent == "reinforce":
+        found = {**paper.REINFORCE_SETTINGS["elevator"], **found, "scales_advantages": False}
+    if agent == "td":
+        found |= {"epsilon_steps": paper.DQN_SETTINGS["epsilon_steps"], "n_rows": 16_384}
+    else:
+        found |= {"max_gradient_norm": NO_LIMIT}
+    return {key: list(x) if isinstance(x, tuple) else x for key, x in found.items()}
+
+
+@cache
+def paid_as_published(slug: str) -> Domain:
+    """A domain that pays the whole reward, with what no action can change."""
+    domain = get_domain(slug)
+    play = domain.play
+
+    def transition(
+        key: jax.Array, params: Any, state: Any, action: jax.Array, prices: jax.Array
+    ) -> Transition:
+        moved = play.transition(key, params, state, action, prices)
+        return moved._replace(reward=moved.tally.published_reward)
+
+    return replace(domain, dynamics=replace(play, transition=transition))
+
+
+def plain_term(term: EquityTerm) -> dict[str, str]:
+    """A term as a plan keeps it: nothing where it is the usual one."""
+    return {} if term == USUAL_TERM else asdict(term)

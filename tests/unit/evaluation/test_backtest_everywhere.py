@@ -1,0 +1,65 @@
+"""`backtest DOMAIN --records CITY` ends with figures or a reasoned refusal in all twelve."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from parity311.city.build import build_city
+from parity311.cli import app
+from parity311.domains import all_domains, get_domain
+from parity311.errors import InputError
+from parity311.evaluation.off_policy import backtest
+from parity311.evaluation.off_policy.records import has_recorded_log
+from parity311.mdp.contract import Domain
+
+pytestmark = pytest.mark.slow
+BY_CASE = {"boiler", "heat", "crane", "snad", "drainage", "complaint_triage"}
+"""Domains whose decision, whether somebody goes to a case, is on record."""
+
+
+@pytest.fixture(scope="module")
+def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One small city with all domains."""
+    out = tmp_path_factory.mktemp("backtests") / "city"
+    processes = [domain.process for domain in all_domains().values()]
+    return build_city(processes, "small", 29, out=out, workers=1)
+
+
+def without_example(slug: str) -> Domain:
+    """The domain, with an example that must not be asked for."""
+
+    def refuse() -> Any:
+        raise AssertionError("rules were made from the example, not from the records")
+
+    domain = get_domain(slug)
+    return replace(domain, dynamics=replace(domain.play, example=refuse))
+
+
+@pytest.mark.parametrize("slug", sorted(all_domains()))
+def test_it_ends_with_a_figure_or_a_reason(
+    city: Path, slug: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert has_recorded_log(get_domain(slug)) == (slug in BY_CASE)
+    monkeypatch.setattr(backtest, "get_domain", without_example)
+    rules = [word for name in ("balanced", "score", "never") for word in ("--policy", name)]
+    found = CliRunner().invoke(app, ["backtest", slug, "--records", str(city), *rules, "--json"])
+    if slug not in BY_CASE:
+        assert isinstance(found.exception, InputError)
+        said = str(found.exception)
+        assert "\n" not in said
+        assert get_domain(slug).decision in said
+        assert "is not on record" in said
+        return
+    assert found.exception is None, found.exception
+    result = json.loads(found.stdout)
+    assert result["n_episodes"] >= 200
+    assert result["logged"]["overall"]["lower"] <= result["logged"]["overall"]["upper"]
+    for row in result["policies"]:
+        for one in row["estimators"]:
+            assert one["value"] is not None or one["value_reason"], (slug, row["policy"])
