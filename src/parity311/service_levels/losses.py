@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parity311.errors import InputError
-from parity311.service_levels.designs import Setting
 
 NEVER_DAYS = 100.0
 """D: days charged for a request that is never visited (Liu and Garg; 200 as their check)."""
@@ -109,11 +108,6 @@ class Need:
             )
 
 
-def no_correction(setting: Setting) -> Need:
-    """Every request an incident, and nothing known of strata."""
-    return Need(np.ones(setting.shape), ("all",), np.ones((*setting.shape, 1)))
-
-
 def charged_days(
     at_least: NDArray[Any], n: NDArray[Any], never_days: float = NEVER_DAYS
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -140,14 +134,17 @@ def promise_losses(
     never_days: float = NEVER_DAYS,
     by: str = "district",
 ) -> Losses:
-    """Losses over all requests and all incidents; the spread between districts or strata."""
-    waited, never = charged_days(at_least, n, never_days)
+    """Cost over all requests, and the spread over all incidents between districts or strata.
+
+    Incidents nobody reported cost the same under every design, so they count in the spread alone.
+    """
+    own_waited, own_never = charged_days(at_least, n, never_days)
     days = at_least.shape[2] - 1
     reported = need.reported[..., None]
     risk = np.asarray(weights, np.float64)[:, None]
     # An incident nobody reported waits as long as anybody was followed, and is not visited.
-    waited = risk * (reported * waited + (1.0 - reported) * days)
-    never = risk * (reported * never + (1.0 - reported) * never_days)
+    waited = risk * (reported * own_waited + (1.0 - reported) * days)
+    never = risk * (reported * own_never + (1.0 - reported) * never_days)
     incidents = np.asarray(n, np.float64)[..., None] / reported
     burden, counted = waited + never, n
     if by == "stratum":
@@ -155,11 +152,12 @@ def promise_losses(
         counted = held.sum(axis=0).T
         mixed = np.einsum("bkg,bkp->gkp", held, burden)
         burden = mixed / np.maximum(counted[..., None], 1e-12)
+    total = np.asarray(n, np.float64)[..., None]
     return Losses(
-        (incidents * (waited + never)).sum(axis=(0, 1)),
+        (total * risk * (own_waited + own_never)).sum(axis=(0, 1)),
         spread(burden, counted),
-        (incidents * waited).sum(axis=(0, 1)),
-        (incidents * never).sum(axis=(0, 1)),
+        (total * risk * own_waited).sum(axis=(0, 1)),
+        (total * risk * own_never).sum(axis=(0, 1)),
     )
 
 

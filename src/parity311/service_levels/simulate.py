@@ -78,6 +78,22 @@ def draw_uniforms(setting: Setting, seed: int) -> Uniforms:
     )
 
 
+class _Days(NamedTuple):
+    """What happens on each day, one row a day."""
+
+    arrivals: Any
+    """(T, B, K)"""
+    capacity: Any
+    """(T,)"""
+    is_review: Any
+    """(T, B)"""
+    is_judged: Any
+    """(T, A) 1 where a request of that age was received on a day that counts"""
+    edges: Any
+    """(T, 2) the first age that was received before those days, and the first received in them"""
+    uniforms: Uniforms
+
+
 def simulate(
     setting: Setting, designs: ServiceDesign, draws: Uniforms, *, n_threads: int = 1
 ) -> Served:
@@ -85,15 +101,41 @@ def simulate(
 
     Chunks of one size share one compiled program; the last one is filled up with its first design.
     """
-    run = _compiled(setting.shape, setting.scope, setting.n_ages, setting.is_followed)
-    fixed = _fixed(setting, draws)
-    chunks = list(_chunks(designs))
+    run = _compiled(setting.shape, setting.scope, setting.n_ages)
+    days = _days(setting, draws)
+    look_back = np.float32(round(setting.look_back * 1024))
+
+    def work(chunk: ServiceDesign) -> Served:
+        summed, *rest = (np.asarray(part) for part in run(days, look_back, *chunk))
+        return Served(_only_judged(setting, summed, rest[4], rest[5]), *rest[:4])
+
     with ThreadPoolExecutor(max(n_threads, 1)) as pool:
-        found = list(pool.map(lambda chunk: [np.asarray(x) for x in run(*fixed, *chunk)], chunks))
-    joined = [
-        np.concatenate(parts, axis=-1)[..., : designs.n] for parts in zip(*found, strict=True)
-    ]
-    return Served(*joined)
+        found = list(pool.map(work, _chunks(designs)))
+    return Served(
+        *(np.concatenate(parts, axis=-1)[..., : designs.n] for parts in zip(*found, strict=True))
+    )
+
+
+def _only_judged(setting: Setting, summed: Any, older: Any, newer: Any) -> Any:
+    """Visits by age (B, K, A, P) to the requests that count, from sums of those at least so old.
+
+    A day's visits after exactly `a` days are those after at least a less those after at least
+    a + 1. Summed over the days on which age a counts, the second sum differs from that of age
+    a + 1 by one day at each end: `older` and `newer` (T, B, K, P) hold these.
+    """
+    if not setting.is_followed:
+        return summed
+    first, last = setting.judged
+    ages = np.arange(1, setting.n_ages)
+    ends = np.moveaxis(newer[last + ages - 1] - older[first + ages - 1], 0, 2)
+    later = np.zeros_like(summed)
+    later[:, :, :-1] = ends[:, :, ::-1].cumsum(axis=2)[:, :, ::-1]
+    # The last age stands for all longer waits: who is followed is not counted there.
+    return np.where(
+        np.arange(setting.n_ages)[:, None] < setting.n_ages - 1,
+        summed - summed[:, :, -1:] + later,
+        0.0,
+    )
 
 
 def _chunks(designs: ServiceDesign) -> Iterator[ServiceDesign]:
@@ -103,67 +145,64 @@ def _chunks(designs: ServiceDesign) -> Iterator[ServiceDesign]:
         yield designs.take(np.where(places < designs.n, places, start))
 
 
-def _fixed(setting: Setting, draws: Uniforms) -> tuple[Any, ...]:
-    """What all chunks share: the days' inputs, the look-back and the days that count."""
-    days = np.arange(setting.n_days)
-    is_review = (days[:, None] + 1) % np.array(setting.review_every) == 0
+def _days(setting: Setting, draws: Uniforms) -> _Days:
+    """What all chunks share."""
+    day = np.arange(setting.n_days)
+    age = np.arange(setting.n_ages)
     first, last = setting.judged
-    return (
-        days.astype(np.int32),
-        setting.arrivals.astype(np.float32),
-        setting.capacity.astype(np.float32),
-        is_review,
-        Uniforms(*(np.asarray(part, np.float32) for part in draws)),
-        np.float32(round(setting.look_back * 1024)),
-        np.array([first, last], np.int32),
+    received = day[:, None] - age
+    is_judged = (received >= first) & (received < last) if setting.is_followed else received > -1e9
+    edges = np.clip(np.stack([day - first + 1, day - last + 1], axis=1), 0, setting.n_ages - 1)
+    return _Days(
+        arrivals=setting.arrivals.astype(np.float32),
+        capacity=setting.capacity.astype(np.float32),
+        is_review=(day[:, None] + 1) % np.array(setting.review_every) == 0,
+        is_judged=is_judged.astype(np.float32),
+        edges=edges.astype(np.int32),
+        uniforms=Uniforms(*(np.asarray(part, np.float32) for part in draws)),
     )
 
 
 @cache
-def _compiled(shape: tuple[int, int], scope: str, n_ages: int, is_followed: bool) -> Any:
+def _compiled(shape: tuple[int, int], scope: str, n_ages: int) -> Any:
     """The program for settings of one shape."""
 
     def run(
-        days: Any,
-        arrivals: Any,
-        capacity: Any,
-        is_review: Any,
-        draws: Uniforms,
+        today: _Days,
         look_back: Any,
-        judged: Any,
         budget: Any,
         priority: Any,
         retention: Any,
-    ) -> Served:
+    ) -> tuple[Any, ...]:
         n_designs = budget.shape[-1]
         cells = jnp.zeros((*shape, n_designs), jnp.float32)
         ages = jnp.zeros((*shape, n_ages, n_designs), jnp.float32)
         start = (ages, ages, cells, cells, jnp.zeros(n_designs, jnp.float32))
 
-        def step(carry: Any, today: Any) -> tuple[Any, None]:
-            waiting, at_least, n_visited, n_dropped, n_unused = carry
-            day, arrived, n_slots, review_today, own = today
-            waiting = _age(waiting, arrived)
+        def step(carry: Any, day: _Days) -> tuple[Any, Any]:
+            waiting, summed, n_visited, n_dropped, n_unused = carry
+            waiting = _age(waiting, day.arrivals)
             backlog = waiting[:, :, 0]
-            pools, unused = _split(scope, n_slots, budget, backlog, own.split)
-            visits, left = _share(pools, priority, backlog, own.share, scope)
-            waiting, served = _visit(waiting, visits, look_back, own.visit)
-            at_least = at_least + _judge(served, day, judged, is_followed)
-            before = waiting[:, :, 0]
+            pools, unused = _split(scope, day.capacity, budget, backlog, day.uniforms.split)
+            visits, left = _share(pools, priority, backlog, day.uniforms.share, scope)
+            choice = _prepare(visits, backlog, look_back, day.uniforms.visit)
+            served = _choose(waiting, choice)
+            summed = summed + day.is_judged[:, None] * served
+            edges = [_choose(_at(waiting, age), choice)[:, :, 0] for age in day.edges]
+            waiting = waiting - served
+            before = backlog - visits
             waiting = jax.lax.cond(
-                review_today.any(),
-                lambda now: _review(now, review_today, retention, own.review),
+                day.is_review.any(),
+                lambda now: _review(now, day.is_review, retention, day.uniforms.review),
                 lambda now: now,
                 waiting,
             )
             n_dropped = n_dropped + before - waiting[:, :, 0]
-            return (
-                waiting, at_least, n_visited + visits, n_dropped, n_unused + unused + left,
-            ), None  # fmt: skip
+            n_unused = n_unused + unused + left
+            return (waiting, summed, n_visited + visits, n_dropped, n_unused), tuple(edges)
 
-        days_in = (days, arrivals, capacity, is_review, draws)
-        (waiting, at_least, n_visited, n_dropped, n_unused), _ = jax.lax.scan(step, start, days_in)
-        return Served(at_least, n_visited, n_dropped, waiting[:, :, 0], n_unused)
+        (waiting, summed, n_visited, n_dropped, n_unused), edges = jax.lax.scan(step, start, today)
+        return summed, n_visited, n_dropped, waiting[:, :, 0], n_unused, *edges
 
     return jax.jit(run)
 
@@ -217,33 +256,33 @@ def _share(pools: Any, priority: Any, backlog: Any, uniform: Any, scope: str) ->
     return visits.reshape(shape), left.sum(axis=0)
 
 
-def _visit(waiting: Any, visits: Any, look_back: Any, uniform: Any) -> tuple[Any, Any]:
-    """Visit so many of the oldest, near first come; who waits then, and who was seen, by age."""
-    backlog = waiting[:, :, 0]
+class _Choice(NamedTuple):
+    """How a day's visits of each cell (B, K, 1, P) pick among the waiting."""
+
+    visits: Any
+    reach: Any
+    """of the oldest, so many are chosen among"""
+    start: Any
+
+
+def _prepare(visits: Any, backlog: Any, look_back: Any, uniform: Any) -> _Choice:
     reach = visits + jnp.floor((look_back * (backlog - visits) + 512.0) / 1024.0)
     reach = jnp.maximum(reach, 1.0)
     start = jnp.minimum(jnp.floor(uniform[:, :, None] * reach), reach - 1.0) + HALF
-    inside = jnp.minimum(waiting, reach[:, :, None])
-    served = jnp.floor((inside * visits[:, :, None] + start[:, :, None]) / reach[:, :, None])
+    return _Choice(*(part[:, :, None] for part in (visits, reach, start)))
+
+
+def _choose(waiting: Any, choice: _Choice) -> Any:
+    """Visits (B, K, a, P) to those who wait at least so long: near first come."""
+    inside = jnp.minimum(waiting, choice.reach)
+    served = jnp.floor((inside * choice.visits + choice.start) / choice.reach)
     # Beyond what single precision counts exactly, rounding must not visit anybody twice.
-    served = jnp.minimum(served, jnp.minimum(inside, visits[:, :, None]))
-    return waiting - served, served
+    return jnp.minimum(served, jnp.minimum(inside, choice.visits))
 
 
-def _judge(served: Any, day: Any, judged: Any, is_followed: bool) -> Any:
-    """Visits (B, K, A, P) to requests received on days that count, by age."""
-    n_ages = served.shape[2]
-    first, last = judged[0], judged[1]
-
-    def at(age: Any) -> Any:
-        return jax.lax.dynamic_slice_in_dim(served, jnp.clip(age, 0, n_ages - 1), 1, axis=2)
-
-    # The last age stands for all longer waits: who is followed is not counted there.
-    older = at(day - first + 1)
-    if not is_followed:
-        older = jnp.where(day - first + 1 >= n_ages, 0.0, older)
-    newer = at(day - last + 1)
-    return jnp.clip(served, older, newer) - older
+def _at(waiting: Any, age: Any) -> Any:
+    """Those who wait at least `age` days, (B, K, 1, P)."""
+    return jax.lax.dynamic_slice_in_dim(waiting, age, 1, axis=2)
 
 
 def _review(waiting: Any, is_today: Any, retention: Any, uniform: Any) -> Any:

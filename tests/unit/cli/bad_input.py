@@ -40,6 +40,9 @@ BASE: dict[str, tuple[str, ...]] = {
     "records compare": ("nowhere", "elsewhere"),
     "fetch nyc": ("--domains", "heat", "--out", "x"),
     "reporting validate": ("--city", "nowhere"),
+    "sla measure": ("--records", "nowhere"),
+    "sla promise": ("today", "--domain", "heat", "--city", "nowhere"),
+    "sla design": ("--records", "nowhere", "--domain", "heat"),
     "reporting spatial": ("--tracts", "nowhere.csv", "--edges", "nowhere.csv"),
 }
 """What a command needs beside the option that is tried; refused itself when it is opened."""
@@ -52,6 +55,8 @@ MORE = {
     ("bench quality", "--city-seeds"): ("-1", "7,7,x", "1" * 30),
     ("parity", "--factors"): ("-1", "nan", "x"),
     ("audit", "--tau"): ("0", "1"),
+    ("sla design", "--target"): ("NO HEAT", "NO HEAT=soon", "NO HEAT=-3", "NO HEAT=400"),
+    ("sla promise", "--years"): ("3",),
 }
 """What only one option can refuse."""
 

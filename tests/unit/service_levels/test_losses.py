@@ -87,10 +87,15 @@ def test_dropping_the_slow_improves_the_median_and_not_ours() -> None:
 
 
 def test_unreported_incidents_are_charged_like_those_never_visited() -> None:
-    """One request, visited at once, of two incidents: the other is charged 10 days and D."""
-    need = Need(np.full((1, 1), 0.5), ("all",), np.ones((1, 1, 1)))
-    found = promise_losses(waits([0]), np.array([[1]]), np.array([1.0]), need)
-    assert found.cost[0] == pytest.approx(110.0)
+    """Two districts, each request visited at once; in one every second incident is unreported.
+
+    It is charged 10 days and D, half of that for each incident there; the other district nothing.
+    """
+    need = Need(np.array([[0.5], [1.0]]), ("all",), np.ones((2, 1, 1)))
+    at_least = np.concatenate([waits([0]), waits([0])])
+    found = promise_losses(at_least, np.array([[1], [1]]), np.array([1.0]), need)
+    assert found.inequity[0] == pytest.approx(55.0)
+    assert found.cost[0] == 0.0
 
 
 def test_strata_mix_the_districts_they_live_in() -> None:
