@@ -87,6 +87,8 @@ SHORTENED = {
     "parity311 backtest ert --records log.parquet": " --policy never",
     "parity311 policies make": " --draws 0",
     "parity311 evaluate": " --years 1",
+    "parity311 sla design": " --generations 2 --population 8 --floor 0",
+    "parity311 sla promise": " --years 9 --check-years 1",
 }
 """What is added to a command so that it takes seconds."""
 

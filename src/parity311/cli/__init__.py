@@ -35,6 +35,7 @@ from parity311.cli.options import (
 )
 from parity311.cli.records import fetch_app, records_app
 from parity311.cli.reporting import app as reporting_app
+from parity311.cli.service_levels import sla_app
 from parity311.cli.serving import (
     evaluate_command,
     print_recommendations,
@@ -63,6 +64,7 @@ app.add_typer(records_app, name="records")
 app.add_typer(reporting_app, name="reporting")
 app.add_typer(bench_app, name="bench")
 app.add_typer(policies_app, name="policies")
+app.add_typer(sla_app, name="sla")
 app.command("audit")(audit_command)
 app.command("backtest")(backtest_command)
 app.command("explain")(explain_command)

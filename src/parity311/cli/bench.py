@@ -171,3 +171,17 @@ def bench_recommend_command(
 
     found = bench_recommend(records, cities, n_cases=cases, n_complaints=complaints)
     print_figures(found, as_json)
+
+
+@bench_app.command("sla")
+def bench_sla_command(
+    designs: Annotated[
+        int, typer.Option(help="Designs side by side.", callback=within(1, 100_000))
+    ] = 256,
+    threads: Annotated[int, typer.Option(help="Threads.", callback=within(1, 1024))] = 2,
+    as_json: Json = False,
+) -> None:
+    """Service-level designs simulated a second, against a plain simulation of the same rules."""
+    from parity311.bench.service_levels import bench_service_levels
+
+    print_figures(bench_service_levels(designs, threads), as_json)

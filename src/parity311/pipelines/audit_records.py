@@ -63,7 +63,7 @@ def audit_records(
         if not _has_complaints(records, domain, date_from, date_to):
             notes[domain] = f"no complaint from {date_from} to {date_to}"
             continue
-        draws, notes[domain] = _incidents(records, domain, date_from, date_to, spec.seed)
+        draws, notes[domain] = estimate_incidents(records, domain, date_from, date_to, spec.seed)
         inputs.append(_read(records, domain, date_from, date_to, draws, spec))
     if not inputs:
         raise InputError(
@@ -106,7 +106,7 @@ def _has_complaints(records: Records, domain: str, date_from: date, date_to: dat
     return bool(found["n"][0].as_py())
 
 
-def _incidents(
+def estimate_incidents(
     records: Records, domain: str, date_from: date, date_to: date, seed: int
 ) -> tuple[np.ndarray | None, str]:
     """Joint draws of estimated incidents by tract, or None; and what was done, in words."""

@@ -52,6 +52,9 @@ BASE: dict[str, tuple[str, ...]] = {
     "policies export": ("heat", "--out", "x"),
     "policies statement": ("nowhere",),
     "policies diff": ("nowhere", "elsewhere"),
+    "sla measure": ("--records", "nowhere"),
+    "sla promise": ("today", "--domain", "heat", "--city", "nowhere"),
+    "sla design": ("--records", "nowhere", "--domain", "heat"),
     "reporting spatial": ("--tracts", "nowhere.csv", "--edges", "nowhere.csv"),
 }
 """What a command needs beside the option that is tried; refused itself when it is opened."""
@@ -64,6 +67,8 @@ MORE = {
     ("bench quality", "--city-seeds"): ("-1", "7,7,x", "1" * 30),
     ("parity", "--factors"): ("-1", "nan", "x"),
     ("audit", "--tau"): ("0", "1"),
+    ("sla design", "--target"): ("NO HEAT", "NO HEAT=soon", "NO HEAT=-3", "NO HEAT=400"),
+    ("sla promise", "--years"): ("3",),
 }
 """What only one option can refuse."""
 

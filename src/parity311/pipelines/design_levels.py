@@ -1,0 +1,522 @@
+"""`parity311 sla design`: search designs on past years, judge them on later ones, write levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parity311.errors import EstimationError, InputError, unknown_name
+from parity311.pipelines.audit_records import add_records, estimate_incidents
+from parity311.pipelines.progress import Report as Progress
+from parity311.records.schema import SEVERITIES
+from parity311.records.store import Records, open_records
+from parity311.report.design_page import write_design_page
+from parity311.report.store import start_run
+from parity311.service_levels.designs import (
+    DISTRICT,
+    KEPT_PARTS,
+    REVIEW_EVERY,
+    Setting,
+    design_from_numbers,
+    proportional_numbers,
+)
+from parity311.service_levels.levels import CellDesign, ServiceLevels, write_levels
+from parity311.service_levels.losses import Need, share_within, visited_shares
+from parity311.service_levels.promises import (
+    FOLLOWED_DAYS,
+    N_QUARTERS,
+    JudgedCell,
+    PlayedYears,
+    judge_cells,
+)
+from parity311.service_levels.requests import (
+    DISTRICTS,
+    Requests,
+    count_cells,
+    read_requests,
+    visits_after,
+)
+from parity311.service_levels.score import (
+    LITERATURE,
+    LOSSES,
+    OURS,
+    ScoredYear,
+    DesignScores,
+    check_losses,
+    fit_today,
+    rank_correlation,
+    score_designs,
+    scored_year,
+)
+from parity311.service_levels.search import (
+    FoundDesigns,
+    dominated_area,
+    find_unbeaten,
+    search_by_weights,
+    search_front,
+)
+from parity311.service_levels.years import (
+    YEAR_DAYS,
+    RecordedDays,
+    check_capacity,
+    count_days,
+)
+from parity311.storage.strict_json import write_json
+
+TODAY = "today's rule"
+CHOICES = ("efficient", "balanced", "equitable")
+PAGE, FIGURES_FILE = "design.html", "design.json"
+N_PROMISE_YEARS = 19
+SEARCH_SEED, SELECT_SEED, LATER_SEED, PROMISE_SEED = 0, 1_000, 2_000, 3_000
+"""Draws for searching, choosing, judging and promising never meet."""
+LEAST_TARGET_YEARS = 2
+
+
+@dataclass(frozen=True)
+class DesignConfig:
+    """What a design depends on."""
+
+    records: str
+    domain: str
+    districts: str = "borough"
+    scope: str = DISTRICT
+    losses: str = OURS
+    floor: float = 0.2
+    """least visited share of every cell"""
+    capacity_factor: float = 1.0
+    review_every: int = REVIEW_EVERY
+    share: float = 0.8
+    confidence: float = 0.9
+    generations: int = 60
+    population: int = 64
+    later_draws: int = 10
+    """Years drawn from the later one that a design is judged on"""
+    seed: int = 0
+    targets: tuple[tuple[str, int], ...] = ()
+    """(category, days) that the share must be visited within, in every district"""
+    fewest: int = 100
+
+
+@dataclass(frozen=True)
+class DesignTask:
+    """A domain on record, split into years to search on and a later one to judge by."""
+
+    requests: Requests
+    past: RecordedDays
+    later: RecordedDays
+    visited: NDArray[np.float64]
+    """(B, K) recorded visited share of the past years"""
+    need: Need
+    need_words: str
+    codes: tuple[str, ...]
+    later_from: date
+
+
+def design_levels(
+    config: DesignConfig, *, root: Path, out: Path | None, choice: str, progress: Progress
+) -> dict[str, Any]:
+    """Search, choose, judge on later years, promise, and write the run and the levels."""
+    check_config(config, choice)
+    records = open_records(config.records)
+    task = read_task(records, config)
+    check_capacity(task.past, config.floor, config.capacity_factor)
+    past = [
+        scored_year(_setting(task.past.year(y), config), SEARCH_SEED + config.seed + y)
+        for y in range(task.past.n_years)
+    ]
+    found, second = _search(config, task, past, progress)
+    numbers = _candidates(config, task, past, found, second)
+    progress("judging", 0, 1)
+    chosen = _choose(config, task, numbers)
+    later = _score_later(config, task, numbers)
+    progress("judging", 1, 1)
+    figures = _describe(config, task, numbers, chosen, later, found, second)
+    judged = _promise(config, task, numbers, chosen)
+    levels = {name: _levels(config, task, name, numbers[chosen[name]], judged[name])
+              for name in CHOICES}  # fmt: skip
+    figures["promises"] = {
+        name: [_promise_row(one) for one in rows] for name, rows in judged.items()
+    }
+    with start_run(root, f"sla design {config.domain}", asdict(config)) as run:
+        run.set_seeds(search=config.seed)
+        add_records(run, records)
+        for name, one in levels.items():
+            write_levels(run.path / f"service-levels-{name}.toml", one)
+        write_json(run.path / FIGURES_FILE, figures)
+        run.set_report(write_design_page(run, figures))
+        run.add_metrics({"design": figures})
+        page = run.name_page(PAGE)
+    kept = write_levels(out, levels[choice]) if out is not None else None
+    levels_path = run.final_path / f"service-levels-{choice}.toml"
+    return {"run": run.id, "page": str(page), "levels": str(kept or levels_path), **figures}
+
+
+def check_config(config: DesignConfig, choice: str) -> None:
+    """Refuse what cannot work before anything is read."""
+    check_losses(config.losses)
+    if choice not in CHOICES:
+        raise unknown_name("choice", choice, CHOICES)
+    if config.districts not in DISTRICTS:
+        raise unknown_name("districts", config.districts, DISTRICTS)
+    if not 0.0 <= config.floor < 1.0 or not 0.0 < config.share < 1.0:
+        raise InputError(
+            f"Floor {config.floor} and share {config.share} were given; both must lie between 0 "
+            "and 1."
+        )
+    for category, days in config.targets:
+        if not 0 <= days <= FOLLOWED_DAYS:
+            raise InputError(
+                f"{category!r} has a target of {days} days; a clock runs from 0 to "
+                f"{FOLLOWED_DAYS}, give days between."
+            )
+
+
+def read_task(records: Records, config: DesignConfig) -> DesignTask:
+    """Read a domain's requests and split its years: the last whole one is later."""
+    requests = read_requests(records, config.domain, districts=config.districts)
+    requests = requests.pooled(config.fewest)
+    for category, _ in config.targets:
+        if category not in requests.categories:
+            raise unknown_name("category", category, requests.categories)
+    first, last = (day.toordinal() - date(1970, 1, 1).toordinal() for day in records.window)
+    days = count_days(requests, first, last)
+    if days.n_years < LEAST_TARGET_YEARS:
+        raise EstimationError(
+            f"{records.folder} has {days.n_years} whole year of {config.domain!r}; a design needs "
+            f"{LEAST_TARGET_YEARS}, one to search on and a later one to judge by. Give more months."
+        )
+    n_past = days.n_years - 1
+    start = first + n_past * YEAR_DAYS
+    before = np.flatnonzero(requests.received_day < start)
+    shares = visited_shares(visits_after(requests.take(before), 128), count_cells(requests, before))
+    need, words = _read_need(records, requests, config)
+    codes = [np.bincount(requests.code[requests.category == k], minlength=4).argmax()
+             for k in range(len(requests.categories))]  # fmt: skip
+    return DesignTask(
+        requests, days.first_years(n_past), days.year(n_past), shares[..., 0], need, words,
+        tuple(SEVERITIES[code] for code in codes), date.fromordinal(start + 719163),
+    )  # fmt: skip
+
+
+def _read_need(records: Records, requests: Requests, config: DesignConfig) -> tuple[Need, str]:
+    """Reported share of incidents by district, and the strata of each cell's requests."""
+    first, last = records.window
+    draws, words = estimate_incidents(records, config.domain, first, last, config.seed)
+    shape = (len(requests.districts), len(requests.categories))
+    held = np.zeros((*shape, len(requests.strata)))
+    np.add.at(held, (requests.district, requests.category, requests.stratum), 1.0)
+    shares = held / np.maximum(held.sum(axis=-1, keepdims=True), 1.0)
+    reported = np.ones(shape)
+    if draws is not None:
+        column = "borough" if config.districts == "borough" else "community_board"
+        names = [str(one) for one in records.table("tracts")[column].to_pylist()]
+        place = {name: b for b, name in enumerate(requests.districts)}
+        district = np.array([place.get(name, -1) for name in names])
+        incidents = np.asarray(draws, np.float64).mean(axis=0)
+        total = np.bincount(district[district >= 0], incidents[district >= 0], shape[0])
+        cases = np.bincount(requests.district, minlength=shape[0])
+        ratio = np.clip(cases / np.maximum(total, 1.0), 0.05, 1.0)
+        reported = np.repeat(ratio[:, None], shape[1], axis=1)
+    return Need(reported, requests.strata, shares), words
+
+
+def _setting(days: RecordedDays, config: DesignConfig) -> Setting:
+    return days.setting(
+        scope=config.scope,
+        review_every=config.review_every,
+        capacity_factor=config.capacity_factor,
+    )
+
+
+def _search(
+    config: DesignConfig, task: DesignTask, past: Sequence[ScoredYear], progress: Progress
+) -> tuple[FoundDesigns, FoundDesigns]:
+    """Both optimisers with the same start and about the same evaluations."""
+    start = proportional_numbers(past[0].setting)
+    start = np.vstack([start, fit_today(task.past, past[:1], task.visited, task.need)])
+    n_total = 2 * config.population * (config.generations + 1)
+    so_far = 0
+
+    def evaluate(numbers: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
+        nonlocal so_far
+        scores = score_designs(past, numbers, task.need)
+        so_far += len(numbers)
+        progress("searching", min(so_far, n_total - 1), n_total)
+        broken = np.maximum(config.floor - scores.least_visited, 0.0)
+        return scores.losses[config.losses].mean(axis=0), broken
+
+    corner = 1.05 * evaluate(start)[0].max(axis=0)
+    options: dict[str, Any] = {
+        "n_generations": config.generations, "n_population": config.population,
+        "seed": config.seed, "reference": corner,
+    }  # fmt: skip
+    first = search_front(evaluate, start, **options)
+    second = search_by_weights(evaluate, start, **options)
+    progress("searching", n_total, n_total)
+    return first, second
+
+
+def _candidates(
+    config: DesignConfig,
+    task: DesignTask,
+    past: Sequence[ScoredYear],
+    found: FoundDesigns,
+    second: FoundDesigns,
+) -> NDArray[np.float64]:
+    """Today's design first, then the proportional rules, then what both searches found."""
+    today = fit_today(task.past, past[:1], task.visited, task.need)
+    rules = proportional_numbers(past[0].setting)
+    fronts = np.vstack([found.numbers, second.numbers])
+    losses = np.vstack([found.losses, second.losses])
+    return np.vstack([today, rules, fronts[find_unbeaten(losses)]])
+
+
+N_RULES = 4
+"""Candidates that no search found: today's rule and three proportional ones."""
+
+
+def _choose(config: DesignConfig, task: DesignTask, numbers: NDArray) -> dict[str, int]:
+    """Named choices, from fresh draws of the past years: nothing later is looked at."""
+    rng = np.random.default_rng(SELECT_SEED + config.seed)
+    years = [
+        scored_year(_setting(task.past.draw_year(rng), config), SELECT_SEED + config.seed + i)
+        for i in range(4)
+    ]
+    scores = score_designs(years, numbers, task.need)
+    losses = scores.losses[config.losses].mean(axis=0)
+    usable = scores.least_visited >= config.floor - 0.02
+    usable[:N_RULES] = False
+    usable &= _reaches(config, task, scores, usable)
+    if not usable.any():
+        worst = float(scores.least_visited[N_RULES:].max(initial=0.0))
+        raise EstimationError(
+            f"No design visits {config.floor:.0%} of every cell; the nearest one found visits "
+            f"{worst:.0%} of its worst cell. Lower the floor, or raise the capacity."
+        )
+    rows = np.flatnonzero(usable)
+    rows = rows[find_unbeaten(losses[rows])]
+    low, span = losses[rows].min(axis=0), np.maximum(np.ptp(losses[rows], axis=0), 1e-12)
+    middle = np.hypot(*((losses[rows] - low) / span).T).argmin()
+    return {
+        "efficient": int(rows[losses[rows, 0].argmin()]),
+        "balanced": int(rows[middle]),
+        "equitable": int(rows[losses[rows, 1].argmin()]),
+    }
+
+
+def _reaches(
+    config: DesignConfig, task: DesignTask, scores: DesignScores, usable: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Which candidates reach every target in every district; none: what the nearest one does."""
+    found = np.ones(len(usable), np.bool_)
+    for category, days in config.targets:
+        k = task.requests.categories.index(category)
+        shares = share_within(scores.at_least.sum(axis=0), scores.received.sum(axis=0), days)
+        worst = np.nanmin(shares[:, k], axis=0)
+        found &= worst >= config.share
+        if not (found & usable).any():
+            best = np.where(usable, worst, -1.0)
+            place = int(best.argmax())
+            district = task.requests.districts[int(np.nanargmin(shares[:, k, place]))]
+            raise EstimationError(
+                f"No design visits {config.share:.0%} of {category!r} within {days} days in every "
+                f"district; the nearest visits {max(best[place], 0.0):.0%} (in {district}, its "
+                "worst). Give more days, a smaller share, or more capacity."
+            )
+    return found
+
+
+def _score_later(config: DesignConfig, task: DesignTask, numbers: NDArray) -> DesignScores:
+    """Scores on the later year and on years drawn from its weeks."""
+    rng = np.random.default_rng(LATER_SEED + config.seed)
+    later = [task.later, *(task.later.draw_year(rng) for _ in range(config.later_draws - 1))]
+    years = [
+        scored_year(_setting(one, config), LATER_SEED + config.seed + i)
+        for i, one in enumerate(later)
+    ]
+    return score_designs(years, numbers, task.need)
+
+
+def _describe(
+    config: DesignConfig,
+    task: DesignTask,
+    numbers: NDArray,
+    chosen: Mapping[str, int],
+    later: DesignScores,
+    found: FoundDesigns,
+    second: FoundDesigns,
+) -> dict[str, Any]:
+    """Figures of the frontier on years nobody optimised on."""
+    names = {0: TODAY, 1: "by requests", 2: "by weighted requests", 3: "by weight"}
+    points = [
+        {
+            "name": names.get(place) or ", ".join(n for n, p in chosen.items() if p == place),
+            "is_rule": place < N_RULES,
+            **_losses_of(later, place),
+            "least_visited": float(later.least_visited[place]),
+        }
+        for place in range(len(numbers))
+    ]
+    own = later.losses[config.losses]
+    both = {name: float((own[:, place] < own[:, 0]).all(axis=1).mean())
+            for name, place in chosen.items()}  # fmt: skip
+    corner = 1.05 * own[:, :N_RULES].mean(axis=0).max(axis=0)
+    poor = later.least_visited < config.floor
+    ours, theirs = (later.losses[name].mean(axis=0)[:, 0] for name in (OURS, LITERATURE))
+    return {
+        "domain": config.domain,
+        "districts": task.requests.districts,
+        "categories": task.requests.categories,
+        "losses": config.losses,
+        "losses_words": LOSSES[config.losses],
+        "floor": config.floor,
+        "share": config.share,
+        "later_from": str(task.later_from),
+        "later_years": len(own),
+        "need": task.need_words,
+        "points": points,
+        "chosen": {name: int(place) for name, place in chosen.items()},
+        "beats_today": both,
+        "relative": {
+            name: [_interval(own[:, place, i] / own[:, 0, i]) for i in (0, 1)]
+            for name, place in chosen.items()
+        },
+        "cells": _cells(task, chosen, later),
+        "history": _score_history(task),
+        "search": {
+            "evaluations": found.n_evaluations,
+            "hypervolume": found.history.tolist(),
+            "second_evaluations": second.n_evaluations,
+            "second_hypervolume": second.history.tolist(),
+            "later_hypervolume": dominated_area(own.mean(axis=0)[N_RULES:], corner),
+        },
+        "agreement": {
+            "all": rank_correlation(ours, theirs),
+            "visited": rank_correlation(ours[~poor], theirs[~poor]),
+            "n_poor": int(poor.sum()),
+        },
+    }
+
+
+def _losses_of(scores: DesignScores, place: int) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for name in LOSSES:
+        values = scores.losses[name][:, place]
+        for i, part in enumerate(("cost", "inequity")):
+            row[f"{name}_{part}"] = _interval(values[:, i])
+        share = scores.never[name][:, place] / np.maximum(values[:, 0], 1e-12)
+        row[f"{name}_never_share"] = float(share.mean())
+    return row
+
+
+def _interval(values: NDArray[np.float64]) -> dict[str, float]:
+    """Mean over years with the middle 90 % of them."""
+    low, high = np.quantile(values, [0.05, 0.95])
+    return {"value": float(values.mean()), "lower": float(low), "upper": float(high)}
+
+
+def _cells(
+    task: DesignTask, chosen: Mapping[str, int], later: DesignScores
+) -> list[dict[str, Any]]:
+    """Visited share and budget of each cell, today and under each choice, in later years."""
+    rows = []
+    visited = later.visited
+    for b, district in enumerate(task.requests.districts):
+        for k, category in enumerate(task.requests.categories):
+            row = {"district": district, "category": category,
+                   "n": int(later.received[0, b, k]), "today": float(visited[b, k, 0])}  # fmt: skip
+            row |= {name: float(visited[b, k, place]) for name, place in chosen.items()}
+            rows.append(row)
+    return rows
+
+
+def _score_history(task: DesignTask) -> dict[str, float]:
+    """Recorded waits of the past years, scored as the simulation is: visited share by cell."""
+    recorded = task.visited
+    return {
+        "least_visited": float(np.nanmin(recorded)),
+        "visited": float(
+            np.nansum(recorded * count_cells(task.requests)) / max(task.requests.n, 1)
+        ),
+    }
+
+
+def _promise(
+    config: DesignConfig, task: DesignTask, numbers: NDArray, chosen: Mapping[str, int]
+) -> dict[str, list[JudgedCell]]:
+    """What each choice can promise, from years drawn from the past ones."""
+    rng = np.random.default_rng(PROMISE_SEED + config.seed)
+    years = [
+        scored_year(_setting(task.past.draw_year(rng), config), PROMISE_SEED + config.seed + i)
+        for i in range(N_PROMISE_YEARS)
+    ]
+    scores = score_designs(years, numbers[list(chosen.values())], task.need)
+    found = {}
+    for place, name in enumerate(chosen):
+        at_least = scores.at_least[..., place]
+        within = at_least[..., :1] - at_least[..., 1 : FOLLOWED_DAYS + 2]
+        n = scores.received
+        quarters = np.zeros((len(n), N_QUARTERS, *n.shape[1:], FOLLOWED_DAYS + 2), np.int64)
+        played = PlayedYears(
+            task.requests.districts, task.requests.categories, n, within.astype(np.int64),
+            quarters, task.codes,
+        )  # fmt: skip
+        found[name] = judge_cells(played, config.share, config.confidence)
+    return found
+
+
+def _promise_row(one: JudgedCell) -> dict[str, Any]:
+    visited = one.promise.visited_share
+    tenths = None if visited is None else round(10 * visited)
+    words = ""
+    if one.promise.days is not None and tenths is not None:
+        within = max(min(round(10 * one.figures["promised_share"]), tenths), 0)
+        words = (
+            f"Of 10 requests like yours, {within} are visited within {one.promise.days} days, "
+            f"{tenths - within} later, {10 - tenths} not at all."
+        )
+    elif tenths is not None:
+        words = f"Nothing can be promised; of 10 requests like yours {tenths} are visited."
+    return {
+        "district": one.promise.district, "category": one.promise.category,
+        "code": one.promise.code, "days": one.promise.days, "clock": one.designed_days,
+        "verdict": one.verdict, "visited": visited, "reason": one.promise.reason, "words": words,
+    }  # fmt: skip
+
+
+def _levels(
+    config: DesignConfig,
+    task: DesignTask,
+    name: str,
+    numbers: NDArray,
+    judged: Sequence[JudgedCell],
+) -> ServiceLevels:
+    """The file of one choice."""
+    setting = _setting(task.past, config)
+    design = design_from_numbers(setting, numbers[None])
+    parts = setting.n_parts
+    cells = tuple(
+        CellDesign(
+            district, category, float(design.budget[b, 0]) / parts,
+            float(design.priority[b, k, 0]) / parts, float(design.retention[b, k, 0]) / KEPT_PARTS,
+        )
+        for b, district in enumerate(setting.districts)
+        for k, category in enumerate(setting.categories)
+    )  # fmt: skip
+    return ServiceLevels(
+        domain=config.domain,
+        districts=config.districts,
+        share=config.share,
+        confidence=config.confidence,
+        promise=tuple(one.promise for one in judged),
+        name=name,
+        made_from=f"sla design of {Path(config.records).name}, {N_PROMISE_YEARS} drawn years",
+        design=cells,
+        review_every_days=config.review_every,
+    )

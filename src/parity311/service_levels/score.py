@@ -1,0 +1,157 @@
+"""Designs scored on several years at once: both kinds of losses, and what becomes of each cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parity311.errors import unknown_name
+from parity311.service_levels.designs import (
+    KEPT_PARTS,
+    Setting,
+    design_from_numbers,
+    numbers_of,
+)
+from parity311.service_levels.losses import (
+    NEVER_DAYS,
+    Losses,
+    Need,
+    literature_losses,
+    median_of_visited,
+    promise_losses,
+    visited_shares,
+)
+from parity311.service_levels.simulate import Uniforms, draw_uniforms, simulate
+from parity311.service_levels.years import RecordedDays
+
+OURS, LITERATURE, STRATA = "promise", "literature", "strata"
+LOSSES = {
+    OURS: "all requests and incidents, spread between districts",
+    STRATA: "all requests and incidents, spread between strata",
+    LITERATURE: "as published: median of the visited, D for the never visited",
+}
+"""What a search may make small."""
+N_RETENTIONS = 6
+"""Retentions tried for each cell when today's design is fitted."""
+
+
+@dataclass(frozen=True)
+class ScoredYear:
+    """A setting with the draws all designs meet in it."""
+
+    setting: Setting
+    uniforms: Uniforms
+
+
+def scored_year(setting: Setting, seed: int) -> ScoredYear:
+    """A setting with the draws of a seed."""
+    return ScoredYear(setting, draw_uniforms(setting, seed))
+
+
+class DesignScores(NamedTuple):
+    """Scores of P designs in Y years."""
+
+    losses: dict[str, NDArray[np.float64]]
+    """(Y, P, 2) cost and inequity, by the name of the losses"""
+    never: dict[str, NDArray[np.float64]]
+    """(Y, P) part of the cost that is charged for no visit"""
+    at_least: NDArray[np.float64]
+    """(Y, B, K, A, P) visits after at least so many days"""
+    received: NDArray[np.int64]
+    """(Y, B, K)"""
+
+    @property
+    def least_visited(self) -> NDArray[np.float64]:
+        """(P,) smallest visited share of any cell, over all years together."""
+        return np.nanmin(self.visited, axis=(0, 1))
+
+    @property
+    def visited(self) -> NDArray[np.float64]:
+        """(B, K, P) visited share of each cell, over all years together."""
+        return visited_shares(self.at_least.sum(axis=0), self.received.sum(axis=0))
+
+
+def score_designs(
+    years: Sequence[ScoredYear],
+    numbers: NDArray[np.float64],
+    need: Need,
+    *,
+    never_days: float = NEVER_DAYS,
+    n_threads: int = 2,
+) -> DesignScores:
+    """Simulate designs (P, n_numbers) in every year and charge them in every way."""
+    found: dict[str, list[NDArray]] = {name: [] for name in LOSSES}
+    never: dict[str, list[NDArray]] = {name: [] for name in LOSSES}
+    at_least, received = [], []
+    for year in years:
+        setting = year.setting
+        served = simulate(
+            setting, design_from_numbers(setting, numbers), year.uniforms, n_threads=n_threads
+        )
+        n, seen = setting.n_received, served.at_least.astype(np.float64)
+        own = {
+            OURS: promise_losses(seen, n, setting.weights, need, never_days),
+            STRATA: promise_losses(seen, n, setting.weights, need, never_days, by="stratum"),
+            LITERATURE: literature_losses(
+                n, np.nan_to_num(visited_shares(seen, n)), median_of_visited(seen),
+                setting.weights, never_days,
+            ),
+        }  # fmt: skip
+        for name, one in own.items():
+            found[name].append(_pair(one))
+            never[name].append(one.never)
+        at_least.append(seen)
+        received.append(n)
+    return DesignScores(
+        {name: np.stack(rows) for name, rows in found.items()},
+        {name: np.stack(rows) for name, rows in never.items()},
+        np.stack(at_least),
+        np.stack(received),
+    )
+
+
+def _pair(losses: Losses) -> NDArray[np.float64]:
+    return np.stack([losses.cost, losses.inequity], axis=1)
+
+
+def check_losses(name: str) -> str:
+    """A name of `LOSSES`, or an error that says which there are."""
+    if name not in LOSSES:
+        raise unknown_name("losses", name, LOSSES)
+    return name
+
+
+def fit_today(
+    recorded: RecordedDays, years: Sequence[ScoredYear], visited: NDArray[np.float64], need: Need
+) -> NDArray[np.float64]:
+    """(n_numbers,) today's design as recorded: who got the visits, and how many were dropped.
+
+    Shares are those of the recorded visits. The retention of each cell is the one of a few whose
+    visited share in the simulation is nearest to the recorded one, (B, K).
+    """
+    setting = years[0].setting
+    visits = recorded.visits.sum(axis=0).astype(np.float64)
+    tried = np.linspace(0.1, 1.0, N_RETENTIONS)
+    kept = np.ones(setting.shape)
+    for _ in range(2):
+        # One cell's retention moves the others little: visits are split by shares.
+        numbers = np.stack(
+            [numbers_of(setting, visits.sum(axis=1), visits, kept * level) for level in tried]
+        )
+        shares = score_designs(years, numbers, need).visited
+        away = np.nan_to_num(np.abs(shares - visited[..., None]), nan=0.0)
+        best = np.argmin(away, axis=-1)
+        kept = np.clip(kept * tried[best], 1 / KEPT_PARTS, 1.0)
+    return numbers_of(setting, visits.sum(axis=1), visits, kept)
+
+
+def rank_correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """Spearman's, of two losses over designs; NaN for fewer than three."""
+    if len(first) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
+        return float("nan")
+    ranks = [np.argsort(np.argsort(values)).astype(np.float64) for values in (first, second)]
+    return float(np.corrcoef(ranks)[0, 1])
