@@ -26,7 +26,7 @@ from parity311.explain.games import (
     Policy,
     all_masks,
     check_rows,
-    n_layers,
+    score_network,
     score_rows,
 )
 
@@ -300,22 +300,12 @@ def expected_gradients(policy: Policy, rows: np.ndarray, background: np.ndarray)
 
 def _traceable(policy: Policy):
     """The policy as a function of JAX arrays (n, d) -> (n, n_actions)."""
-    import jax
     import jax.numpy as jnp
 
     if callable(policy):
         return lambda rows: jnp.atleast_2d(policy(rows).T).T
-    last = n_layers(policy) - 1
-
-    def score(rows):
-        hidden = rows
-        for layer in range(last + 1):
-            weight = jnp.asarray(policy[f"weight_{layer}"], dtype=jnp.float64)
-            hidden = hidden @ weight + jnp.asarray(policy[f"bias_{layer}"], dtype=jnp.float64)
-            hidden = jax.nn.relu(hidden) if layer < last else hidden
-        return hidden
-
-    return score
+    arrays = {name: np.asarray(values, np.float64) for name, values in policy.items()}
+    return lambda rows: score_network(arrays, rows)
 
 
 def surrogate_shapley(policy: Policy, rows: np.ndarray, background: np.ndarray) -> Attribution:

@@ -16,13 +16,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from parity311.agents.forward import COVERS, SAVES, part_of
 from parity311.errors import unknown_name
 from parity311.explain.games import (
     Policy,
     all_masks,
     check_rows,
     is_network,
+    is_priced,
     n_layers,
+    score_network,
     score_rows,
     shapley_operator,
 )
@@ -103,7 +106,8 @@ def coalition_worth(
     if table is not None:
         worth = _worth_by_table(policy, table, weights)
     elif isinstance(policy, Mapping):
-        worth = _worth_of_network(policy, distinct, others, weights, precision)
+        worth_of = _worth_of_priced if is_priced(policy) else _worth_of_network
+        worth = worth_of(policy, distinct, others, weights, precision)
     else:
         worth = _worth_of_function(policy, distinct, others, weights)
     return worth[:, place.reshape(-1)]
@@ -163,15 +167,7 @@ def _score_states(policy: Policy, states: np.ndarray) -> np.ndarray:
 
 @jax.jit
 def _network_scores(network: dict[str, jax.Array], blocks: jax.Array) -> jax.Array:
-    last = n_layers(network) - 1
-
-    def one_block(hidden: jax.Array) -> jax.Array:
-        for layer in range(last + 1):
-            hidden = hidden @ network[f"weight_{layer}"] + network[f"bias_{layer}"]
-            hidden = jax.nn.relu(hidden) if layer < last else hidden
-        return hidden
-
-    return jax.lax.map(one_block, blocks)
+    return jax.lax.map(lambda rows: score_network(network, rows), blocks)
 
 
 @jax.jit
@@ -185,6 +181,28 @@ def _look_up(
         return jnp.einsum("anb,b->na", scores[:, index], weights)
 
     return jax.lax.map(one_mask, (inside, outside))
+
+
+def _worth_of_priced(
+    network: Mapping[str, Any],
+    rows: np.ndarray,
+    background: np.ndarray,
+    weights: np.ndarray,
+    precision: str,
+) -> np.ndarray:
+    """Coalitions of two networks, the second times the price, which is the last feature.
+
+    Where the price is in the coalition it is the row's own, and a factor; where not, it is that of
+    each background row, whose weight it becomes. Its bit is the highest, so halves are one each.
+    """
+
+    def worth_of(part: str, weights: np.ndarray) -> np.ndarray:
+        own = part_of(network, part)
+        return _worth_of_network(own, rows[:, :-1], background[:, :-1], weights, precision)
+
+    saves, covers = worth_of(SAVES, weights), worth_of(COVERS, weights)
+    without = worth_of(COVERS, weights * background[:, -1])
+    return np.concatenate([saves + without, saves + rows[:, -1:] * covers])
 
 
 def _worth_of_network(
@@ -228,7 +246,7 @@ def _network_worth(
     """Worth of every mask; blocks are (n_blocks, block, d).
 
     The first layer is linear, so a row's part and a background row's part are computed once and
-    added; the last layer is linear too, so it follows the mean.
+    added; the last layer is linear too, so it follows the mean. Weights may sum to anything.
     """
     last = n_layers(network) - 1
     first, bias = network["weight_0"], network["bias_0"]
@@ -248,7 +266,7 @@ def _network_worth(
                 hidden = jax.nn.relu(hidden)
             mean = (hidden.reshape(*shape[:2], -1) * weights[:, None]).sum(axis=1)
             if last > 0:
-                mean = mean @ network[f"weight_{last}"] + network[f"bias_{last}"]
+                mean = mean @ network[f"weight_{last}"] + network[f"bias_{last}"] * weights.sum()
             return mean
 
         worth = jax.lax.map(one_block, blocks)

@@ -14,11 +14,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from parity311.agents.forward import COVERS, SAVES, part_of
 from parity311.errors import InputError
 
 Policy: TypeAlias = Callable[[Any], Any] | Mapping[str, Any]
 """A function of observations (n, d) that gives scores (n, n_actions), in NumPy or JAX; or a network
-as plain arrays: weight_0 (d, h), bias_0 (h,), weight_1 …, ReLU between them."""
+as plain arrays: weight_0 (d, h), bias_0 (h,), weight_1 …, ReLU between them; or two such networks
+of the features but the last, which is a price: what is saved, and what is covered for the price."""
 
 MAX_FEATURES = 16
 """Exact values need 2^d coalitions: at 16 features 65,536 for each row and background row."""
@@ -75,21 +77,34 @@ def is_network(policy: Policy) -> bool:
     return isinstance(policy, Mapping)
 
 
+def is_priced(network: Mapping[str, Any]) -> bool:
+    """Whether it is two networks, of which one counts times the last feature, the price."""
+    return f"{COVERS}/weight_0" in network
+
+
 def n_layers(network: Mapping[str, Any]) -> int:
-    """Number of weight matrices of a network."""
+    """Number of weight matrices of one network."""
     return sum(1 for name in network if name.startswith("weight_"))
+
+
+def score_network(network: Mapping[str, Any], rows: Any) -> Any:
+    """Scores (..., n_actions) of rows (..., d), in NumPy or in JAX as the arrays are."""
+    if is_priced(network):
+        seen, price = rows[..., :-1], rows[..., -1:]
+        covers = score_network(part_of(network, COVERS), seen)
+        return score_network(part_of(network, SAVES), seen) + price * covers
+    hidden = rows
+    last = n_layers(network) - 1
+    for layer in range(last + 1):
+        hidden = hidden @ network[f"weight_{layer}"] + network[f"bias_{layer}"]
+        hidden = hidden * (hidden > 0) if layer < last else hidden
+    return hidden
 
 
 def score_rows(policy: Policy, rows: np.ndarray) -> np.ndarray:
     """Scores (n, n_actions) as float64, whatever the policy is."""
-    if not isinstance(policy, Mapping):
-        scores = np.asarray(policy(rows), dtype=np.float64)
-        return scores[:, None] if scores.ndim == 1 else scores
-    hidden = rows
-    last = n_layers(policy) - 1
-    for layer in range(last + 1):
-        hidden = hidden @ np.asarray(policy[f"weight_{layer}"], dtype=np.float64)
-        hidden = hidden + np.asarray(policy[f"bias_{layer}"], dtype=np.float64)
-        if layer < last:
-            hidden = np.maximum(hidden, 0.0)
-    return hidden
+    if isinstance(policy, Mapping):
+        arrays = {name: np.asarray(values, np.float64) for name, values in policy.items()}
+        return score_network(arrays, rows)
+    scores = np.asarray(policy(rows), dtype=np.float64)
+    return scores[:, None] if scores.ndim == 1 else scores

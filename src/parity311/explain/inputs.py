@@ -19,7 +19,7 @@ class ExplainInputs:
     setting: str
     policy: str
     network: Mapping[str, np.ndarray]
-    """weight_0, bias_0 … without an agent axis."""
+    """weight_0, bias_0 … without an agent axis; or two such networks (`games.Policy`)."""
     feature_names: tuple[str, ...]
     action_names: tuple[str, ...]
     geographic: tuple[str, ...]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from parity311.agents.forward import SAVES, part_of
 from parity311.explain.estimators import (
     N_PERMUTATIONS,
     Agreement,
@@ -18,7 +19,7 @@ from parity311.explain.estimators import (
     permutation_shapley,
 )
 from parity311.explain.exact import Attribution, exact_shapley
-from parity311.explain.games import Policy, check_rows, n_layers, score_rows
+from parity311.explain.games import Policy, check_rows, is_priced, n_layers, score_rows
 from parity311.explain.gap_parts import GapParts, split_gap
 from parity311.explain.inputs import ExplainInputs
 from parity311.mdp.contract import COVERAGE_FEATURE
@@ -246,6 +247,8 @@ def _main_action(inputs: ExplainInputs) -> int:
 
 
 def layer_sizes(inputs: ExplainInputs) -> list[int]:
-    """Units of a policy's network, inputs and outputs included."""
-    shapes = [np.shape(inputs.network[f"weight_{i}"]) for i in range(n_layers(inputs.network))]
-    return [int(shapes[0][0]), *(int(shape[1]) for shape in shapes)]
+    """Units of a policy's network, inputs and outputs included; of each of two alike."""
+    network = inputs.network
+    own = part_of(network, SAVES) if is_priced(network) else network
+    shapes = [np.shape(own[f"weight_{i}"]) for i in range(n_layers(own))]
+    return [len(inputs.feature_names), *(int(shape[1]) for shape in shapes)]

@@ -16,8 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from parity311.agents.forward import SAVES, part_of
 from parity311.audit.episodes import EpisodeInputs
 from parity311.evaluation.rollout import Contender, Episodes
+from parity311.explain.games import is_priced, n_layers
 from parity311.explain.inputs import ExplainInputs
 from parity311.mdp.contract import (
     COVERAGE_FEATURE,
@@ -121,9 +123,9 @@ def _fits(network: dict[str, np.ndarray] | None, harness: Harness) -> TypeGuard[
     """Whether a policy is a network from the observation to one score an action."""
     if network is None:
         return False
-    last = len(network) // 2 - 1
-    n_in, n_out = network["weight_0"].shape[0], network[f"weight_{last}"].shape[-1]
-    return (n_in, n_out) == (harness.n_features, harness.n_actions)
+    own, n_prices = (part_of(network, SAVES), 1) if is_priced(network) else (network, 0)
+    n_in, n_out = own["weight_0"].shape[0], own[f"weight_{n_layers(own) - 1}"].shape[-1]
+    return (n_in + n_prices, n_out) == (harness.n_features, harness.n_actions)
 
 
 def _coverage(trained: Trained, index: int, seen: SeenComplaints) -> np.ndarray:
@@ -138,7 +140,7 @@ def network_of(weights: Any) -> dict[str, np.ndarray] | None:
     if not isinstance(weights, Mapping) and hasattr(weights, "_asdict"):
         weights = weights._asdict()
     if isinstance(weights, Mapping):
-        if "weight_0" in weights:
+        if "weight_0" in weights or is_priced(weights):
             return {name: np.asarray(values, np.float64) for name, values in weights.items()}
         for name in ("actor", "policy", "network"):
             if name in weights:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from parity311.errors import RunError
-from parity311.explain.games import n_layers
 from parity311.explain.inputs import ExplainInputs
 from parity311.report.folder import Run
 from parity311.report.store import RunWriter
@@ -48,15 +47,15 @@ def _key(one: ExplainInputs) -> dict[str, str]:
 
 def _policy_row(one: ExplainInputs) -> dict[str, Any]:
     arrays = {name: np.asarray(values, dtype=np.float64) for name, values in one.network.items()}
-    names = [f"{kind}_{i}" for i in range(n_layers(arrays)) for kind in ("weight", "bias")]
     return {
         **_key(one),
         "feature_names": list(one.feature_names),
         "action_names": list(one.action_names),
         "geographic": list(one.geographic),
         "escalating": list(one.escalating),
-        "shapes": [list(arrays[name].shape) for name in names],
-        "values": [arrays[name].ravel().tolist() for name in names],
+        "arrays": list(arrays),
+        "shapes": [list(values.shape) for values in arrays.values()],
+        "values": [values.ravel().tolist() for values in arrays.values()],
     }
 
 
@@ -100,7 +99,9 @@ def _load(policy: dict[str, Any], rows: list[dict[str, Any]]) -> ExplainInputs:
         np.array(values).reshape(shape)
         for values, shape in zip(policy["values"], policy["shapes"], strict=True)
     ]
-    names = [f"{kind}_{i}" for i in range(len(arrays) // 2) for kind in ("weight", "bias")]
+    # Runs of earlier versions kept one network, layer by layer.
+    layers = [f"{kind}_{i}" for i in range(len(arrays) // 2) for kind in ("weight", "bias")]
+    names = policy.get("arrays") or layers
     return ExplainInputs(
         **{name: policy[name] for name in KEY},
         network=dict(zip(names, arrays, strict=True)),

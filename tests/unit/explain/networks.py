@@ -16,5 +16,11 @@ def make_network(seed: int, sizes: tuple[int, ...] = (6, 16, 16, 3)) -> dict[str
     return network
 
 
+def make_priced(seed: int, sizes: tuple[int, ...] = (5, 16, 16, 3)) -> dict[str, np.ndarray]:
+    """Two networks, the second of which counts times a price that follows the other features."""
+    parts = {"saves": make_network(seed, sizes), "covers": make_network(seed + 1, sizes)}
+    return {f"{part}/{name}": own[name] for part, own in parts.items() for name in own}
+
+
 def make_rows(seed: int, n: int, d: int = 6) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal((n, d))

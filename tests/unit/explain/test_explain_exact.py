@@ -7,7 +7,7 @@ from itertools import permutations
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.unit.explain.networks import make_network, make_rows
+from tests.unit.explain.networks import make_network, make_priced, make_rows
 
 from parity311.errors import InputError
 from parity311.explain import exact
@@ -38,6 +38,38 @@ def test_the_values_are_those_of_the_definition() -> None:
     for i, row in enumerate(rows):
         expected = by_definition(lambda x: score_rows(network, x), row, background)
         assert found.values[i] == pytest.approx(expected, abs=1e-12)
+
+
+def test_values_with_a_price_are_those_of_the_definition() -> None:
+    priced = make_priced(0, (3, 8, 2))
+    rows, background = make_rows(1, 3, 4), make_rows(2, 7, 4)
+    found = exact_shapley(priced, rows, background)
+    for i, row in enumerate(rows):
+        expected = by_definition(lambda x: score_rows(priced, x), row, background)
+        assert found.values[i] == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_price_taken_at_its_mean_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: outside of the coalition the price is its mean, not that of each other case."""
+    priced = make_priced(0)
+    rows, background = make_rows(1, 5), make_rows(2, 9)
+    right = exact_shapley(priced, rows, background).values
+    whole = exact._worth_of_network
+
+    def at_the_mean(network, rows, background, weights, precision):
+        level = np.full_like(weights, weights.sum() / len(weights))
+        return whole(network, rows, background, level, precision)
+
+    monkeypatch.setattr(exact, "_worth_of_network", at_the_mean)
+    assert np.abs(exact_shapley(priced, rows, background).values - right).max() > 0.01
+
+
+def test_a_table_of_states_gives_a_price_the_same_values() -> None:
+    priced = make_priced(0)
+    rows, background = (np.round(make_rows(seed, 40)) for seed in (1, 2))
+    found = exact_shapley(priced, rows, background)
+    other = exact_shapley(lambda x: score_rows(priced, x), rows + 1e-9, background)
+    assert found.values == pytest.approx(other.values, abs=1e-6)
 
 
 def is_efficient(operator: np.ndarray) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
-from tests.unit.explain.networks import make_network
+from tests.unit.explain.networks import make_network, make_priced
 from tests.unit.explain.stored_run import ACTIONS, FEATURES, make_policy, make_run
 from typer.testing import CliRunner
 
@@ -56,6 +56,15 @@ def test_a_policy_comes_back_as_it_was(source) -> None:
     assert found.feature_names == FEATURES
     assert found.action_names == ACTIONS
     assert np.array_equal(found.rows, stored.rows)
+    assert all(np.array_equal(found.network[k], v) for k, v in stored.network.items())
+
+
+def test_a_policy_of_two_networks_comes_back_too(tmp_path: Path) -> None:
+    stored = replace(make_policy(), network=make_priced(0, (3, 8, 3)))
+    with start_run(tmp_path, "run", {}) as run:
+        store_policies(run, [stored])
+    (found,) = load_policies(open_run(run.id, tmp_path))
+    assert list(found.network) == list(stored.network)
     assert all(np.array_equal(found.network[k], v) for k, v in stored.network.items())
 
 

@@ -13,10 +13,12 @@ import jax
 import numpy as np
 import pytest
 
+from parity311.agents.forward import score_actions_numpy
 from parity311.audit.episodes import EpisodeInputs
 from parity311.domains import get_domain
 from parity311.evaluation.compare import agent_contenders, rule_contenders
 from parity311.evaluation.rollout import evaluate
+from parity311.explain.games import score_rows
 from parity311.explain.policy import explain_policy
 from parity311.pipelines import keep_policies as keeping
 from parity311.pipelines.explain import explain_complaint, explain_run
@@ -86,6 +88,19 @@ def test_one_policy_a_preference_with_complaints_on_record(trained, params) -> N
     share = {feature.feature: feature for feature in flagged.features}["neighborhood_risk"]
     assert share.is_flagged
     assert "says where" in share.note
+
+
+def test_a_policy_with_prices_outside_is_kept_and_explained(params) -> None:
+    preferences = [PLAIN, with_equity(PLAIN, 0.5)]
+    boiler = get_domain("boiler")
+    priced = train(boiler, params, "priced", preferences, [1], 300, settings=SETTINGS)
+    kept = keep_policies(priced, RECORDS, params, setting="here", **DATES)
+    assert [one.policy for one in kept] == ["priced", "priced_equity_0.50"]
+    paid = kept[1]
+    served = score_actions_numpy(paid.network, paid.rows)
+    assert score_rows(paid.network, paid.rows) == pytest.approx(served, abs=1e-4)
+    found = {row["feature"]: row["importance"] for row in explain_policy(paid).importance}
+    assert found["coverage_price"] > 0
 
 
 def test_steps_of_episodes_stand_in_where_no_case_is_decided_about(trained, params) -> None:
