@@ -83,7 +83,7 @@ def indicator_basis(cell: np.ndarray) -> np.ndarray:
     return np.concatenate([ones, indicator], axis=-1).astype(np.float64)
 
 
-class Decisions(NamedTuple):
+class DecisionRows(NamedTuple):
     """Decisions of one log as rows, episode by episode; (N, …) each."""
 
     basis: np.ndarray
@@ -97,7 +97,7 @@ class Decisions(NamedTuple):
 
 def _decisions(
     logs: Logs, log: int, basis: np.ndarray, target: np.ndarray, use: np.ndarray, is_last: bool
-) -> Decisions:
+) -> DecisionRows:
     """All decisions for the last step's regression, those with a next step for the others'."""
     part = slice(None) if is_last else slice(None, -1)
     flat = lambda values: values.reshape(-1, *values.shape[2:])  # noqa: E731
@@ -107,7 +107,7 @@ def _decisions(
     if not is_last:
         going = target[log][:, 1:] * logs.is_live[log][:, 1:, None]
         onward = (going[..., None] * basis[log][:, 1:, None, :]).reshape(n, -1)
-    return Decisions(
+    return DecisionRows(
         here.reshape(n, size),
         flat(logs.action[log][:, part]),
         flat(logs.outcome[log][:, part]),
@@ -116,7 +116,7 @@ def _decisions(
     )
 
 
-def _sum(rows: Decisions, n_actions: int) -> Sums:
+def _sum(rows: DecisionRows, n_actions: int) -> Sums:
     size = rows.basis.shape[-1]
     penalty = np.diag(np.r_[1e-6, np.full(size - 1, RIDGE)])
     grams, totals, rewards, onwards = [], [], [], []
@@ -209,7 +209,7 @@ def _size(pull: np.ndarray, sums: Sums) -> float:
 
 
 def _corrections(
-    rows: Decisions,
+    rows: DecisionRows,
     n_episodes: int,
     sums: Sums,
     pulls: list[np.ndarray],
