@@ -125,7 +125,6 @@ def design_levels(
     check_config(config, choice)
     records = open_records(config.records)
     task = read_task(records, config)
-    check_capacity(task.past, config.floor, config.capacity_factor)
     past = [
         scored_year(_setting(task.past.year(y), config), SEARCH_SEED + config.seed + y)
         for y in range(task.past.n_years)
@@ -192,6 +191,7 @@ def read_task(records: Records, config: DesignConfig) -> DesignTask:
             f"{LEAST_TARGET_YEARS}, one to search on and a later one to judge by. Give more months."
         )
     n_past = days.n_years - 1
+    check_capacity(days.first_years(n_past), config.floor, config.capacity_factor)
     start = first + n_past * YEAR_DAYS
     before = np.flatnonzero(requests.received_day < start)
     shares = visited_shares(visits_after(requests.take(before), 128), count_cells(requests, before))

@@ -154,4 +154,4 @@ def rank_correlation(first: NDArray[np.float64], second: NDArray[np.float64]) ->
     if len(first) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return float("nan")
     ranks = [np.argsort(np.argsort(values)).astype(np.float64) for values in (first, second)]
-    return float(np.corrcoef(ranks)[0, 1])
+    return float(np.asarray(np.corrcoef(ranks))[0, 1])

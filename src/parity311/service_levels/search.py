@@ -112,7 +112,7 @@ def search_by_weights(
         differential_evolution(
             distance,
             [(0.0, 1.0)] * start.shape[1],
-            init=first[:n_population],
+            init=first[:n_population],  # pyright: ignore[reportArgumentType]
             maxiter=n_each,
             rng=seed + number,
             vectorized=True,

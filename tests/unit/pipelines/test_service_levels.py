@@ -1,0 +1,111 @@
+"""Service levels from a city's folder to a page: measured, designed, promised, and refused."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from parity311.city.build import build_city
+from parity311.domains import get_domain
+from parity311.errors import EstimationError, InputError
+from parity311.pipelines.design_levels import CHOICES, DesignConfig, design_levels
+from parity311.pipelines.measure_levels import measure_levels
+from parity311.pipelines.promise_levels import PromiseConfig, promise_levels
+from parity311.service_levels.levels import CellPromise, ServiceLevels, read_levels, write_levels
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two years of crane, the second to test on; nearly everybody is visited in the end."""
+    return build_city(
+        [get_domain("crane").process],
+        "small", 6, "strong", "calibrated", workers=1,
+        date_from=date(2023, 1, 1), date_to=date(2025, 1, 1),
+        out=tmp_path_factory.mktemp("levels") / "city",
+    )  # fmt: skip
+
+
+def silent(*_: object) -> None:
+    """Tell nobody."""
+
+
+def design(city: Path, tmp_path: Path, **changes: object) -> dict:
+    """A short search."""
+    given = {"generations": 3, "population": 8, "later_draws": 2, "floor": 0.05, **changes}
+    config = DesignConfig(str(city), "crane", **given)  # type: ignore[arg-type]
+    return design_levels(
+        config, root=tmp_path / "runs", out=tmp_path / "out.toml", choice="balanced",
+        progress=silent,
+    )  # fmt: skip
+
+
+def test_waits_are_measured_over_all_requests(city: Path, tmp_path: Path) -> None:
+    found = measure_levels(city, root=tmp_path)
+    (one,) = found["domains"]
+    assert one["whole"]["n"] == sum(row["n"] for row in one["rows"]["district"])
+    assert 0.0 < one["whole"]["kept"] <= 1.0
+    assert "Promised and kept" in Path(found["page"]).read_text()
+
+
+def test_a_design_becomes_a_file_that_is_read(city: Path, tmp_path: Path) -> None:
+    found = design(city, tmp_path)
+    levels = read_levels(tmp_path / "out.toml")
+    assert levels.name == "balanced"
+    assert len(levels.design) == len(levels.promise) == len(found["cells"])
+    assert set(found["chosen"]) == set(CHOICES)
+    assert "The frontier" in Path(found["page"]).read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"floor": 0.99}, "visits cannot serve"),
+        ({"targets": (("67", 0),), "share": 0.99}, "the nearest visits"),
+        ({"targets": (("nothing", 3),)}, "Unknown category 'nothing'"),
+        ({"targets": (("67", -1),)}, "a clock runs from 0"),
+        ({"fewest": 1_000_000}, "No category has"),
+        ({"districts": "ward"}, "Unknown districts"),
+    ],
+    ids=str,
+)
+def test_designs_that_cannot_be_are_refused(
+    city: Path, tmp_path: Path, changes: dict, said: str
+) -> None:
+    with pytest.raises((InputError, EstimationError), match=said):
+        design(city, tmp_path, **{"capacity_factor": 0.5, **changes})
+    assert not (tmp_path / "out.toml").exists()
+    assert not list(tmp_path.glob("runs/2*"))
+
+
+def test_promises_come_from_played_years(city: Path, tmp_path: Path) -> None:
+    config = PromiseConfig(
+        "today", str(city), "crane", share=0.5, confidence=0.5, years=3, check_years=2
+    )
+    out = tmp_path / "kept.toml"
+    found = promise_levels(config, root=tmp_path / "runs", out=out, progress=silent)
+    promised = [row for row in found["cells"] if row["days"] is not None]
+    assert promised
+    assert all(row["days"] >= row["unrounded_days"] for row in promised)
+    assert found["checks"]["rounded"]["kept_share"] >= found["checks"]["unrounded"]["kept_share"]
+    assert read_levels(out).due(date(2025, 1, 2), promised[0]["district"], promised[0]["category"])
+
+
+def test_levels_that_do_not_cover_the_city_are_refused(city: Path, tmp_path: Path) -> None:
+    short = ServiceLevels("crane", "borough", 0.5, 0.5, (CellPromise("Bronx", "67", 3),))
+    path = write_levels(tmp_path / "short.toml", short)
+    config = PromiseConfig(
+        "today", str(city), "crane", confidence=0.5, years=1, check_years=0, levels=str(path)
+    )
+    with pytest.raises(InputError, match="do not cover the city"):
+        promise_levels(config, root=tmp_path / "runs", out=None, progress=silent)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_too_few_years_are_refused_before_any_is_played(tmp_path: Path) -> None:
+    config = PromiseConfig("today", "nowhere", "crane", years=3)
+    with pytest.raises(InputError, match="play at least 9 years"):
+        promise_levels(config, root=tmp_path, out=None, progress=silent)
