@@ -320,6 +320,24 @@ def fit_surrogate(policy: Policy, rows: np.ndarray, background: np.ndarray) -> T
     return fit_tree(together, score_rows(policy, together))
 
 
+def tree_note(tree: Tree) -> str:
+    """What a tree stands for, and how well."""
+    return f"{EXPLAINERS['tree']}, {100 * tree.fidelity:.0f} % of whose variation it explains"
+
+
+def explain_as_named(
+    policy: Policy, rows: np.ndarray, background: np.ndarray, met: np.ndarray, explainer: str
+) -> tuple[Attribution, str]:
+    """The explanation by the explainer the paper names, and what it is.
+
+    A tree is fitted to all observations the policy met (n, d), not only to those explained.
+    """
+    if explainer != "tree":
+        return explain(policy, rows, background, explainer), EXPLAINERS[explainer]
+    tree = fit_surrogate(policy, np.asarray(met, np.float64), background)
+    return tree_shapley(tree, *check_rows(rows, background)), tree_note(tree)
+
+
 @dataclass(frozen=True)
 class Agreement:
     """How an explainer's values compare with the exact ones."""
@@ -338,16 +356,12 @@ def compare_explainers(
     policy: Policy, rows: np.ndarray, background: np.ndarray, *, seed: int = 0
 ) -> tuple[Agreement, ...]:
     """Set every explainer beside the exact values on the same rows."""
-    from scipy import stats
-
     if np.shape(rows)[1] > MAX_FEATURES:
         raise InputError(
             f"There are {np.shape(rows)[1]} features; agreement is measured against exact values, "
             f"which end at {MAX_FEATURES}. Use the permutation explainer alone."
         )
     truth = exact_shapley(policy, rows, background)
-    size = np.abs(truth.values).mean()
-    importance = np.abs(truth.values).mean(axis=(0, 2))
     found = []
     for name, note in EXPLAINERS.items():
         try:
@@ -357,21 +371,25 @@ def compare_explainers(
             found.append(Agreement(name, nan, nan, nan, False, str(error)))
             continue
         if name == "tree":
-            fidelity = fit_surrogate(policy, rows, background).fidelity
-            note = f"{note}, {100 * fidelity:.0f} % of whose variation it explains"
-        difference = np.abs(other.values - truth.values)
-        theirs = np.abs(other.values).mean(axis=(0, 2))
-        varies = len(importance) > 1 and np.ptp(importance) > 0 and np.ptp(theirs) > 0
-        ranks = [stats.rankdata(part) for part in (importance, theirs)]
-        rank = float(np.corrcoef(ranks)[0, 1]) if varies else float("nan")
-        found.append(
-            Agreement(
-                name,
-                float(difference.max()),
-                float(difference.mean() / size) if size > 0 else 0.0,
-                rank,
-                bool(importance.argmax() == theirs.argmax()),
-                note,
-            )
-        )
+            note = tree_note(fit_surrogate(policy, rows, background))
+        found.append(measure_agreement(name, other, truth, note))
     return tuple(found)
+
+
+def measure_agreement(name: str, other: Attribution, ours: Attribution, note: str) -> Agreement:
+    """How an explainer's values compare with ours on the same rows."""
+    from scipy import stats
+
+    size = np.abs(ours.values).mean()
+    importance, theirs = (np.abs(one.values).mean(axis=(0, 2)) for one in (ours, other))
+    difference = np.abs(other.values - ours.values)
+    varies = len(importance) > 1 and np.ptp(importance) > 0 and np.ptp(theirs) > 0
+    ranks = [stats.rankdata(part) for part in (importance, theirs)]
+    return Agreement(
+        name,
+        float(difference.max()),
+        float(difference.mean() / size) if size > 0 else 0.0,
+        float(np.corrcoef(ranks)[0, 1]) if varies else float("nan"),
+        bool(importance.argmax() == theirs.argmax()),
+        note,
+    )

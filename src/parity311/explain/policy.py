@@ -16,6 +16,9 @@ from parity311.explain.estimators import (
     N_PERMUTATIONS,
     Agreement,
     compare_explainers,
+    explain_as_named,
+    explainer_of_paper,
+    measure_agreement,
     permutation_shapley,
 )
 from parity311.explain.exact import Attribution, exact_shapley
@@ -77,6 +80,8 @@ MAX_EVALUATIONS = 3e7
 MAX_EXACT_FEATURES = 12
 """Features up to which all coalitions are played; beyond, permutations with their error."""
 MAX_AGREEMENT_ROWS = 64
+MAX_NAMED_ROWS = 256
+"""Rows that the explainer named in the paper explains too."""
 LOW, HIGH = (1, 2), (4, 5)
 """Income quintiles compared: the paper's low and high strata."""
 
@@ -94,6 +99,20 @@ class PolicyExplanation:
     """None where one of the two income groups has no row."""
     without: tuple[WithoutFeature, ...]
     agreement: tuple[Agreement, ...]
+    named: NamedExplanation | None = None
+    """By the explainer the paper names for the domain; None where it names none."""
+
+
+@dataclass(frozen=True)
+class NamedExplanation:
+    """What the explainer that the paper names says, beside ours on the same rows."""
+
+    agreement: Agreement
+    """how far apart the two are, and what the named one is"""
+    n_rows: int
+    importance: tuple[dict[str, Any], ...]
+    """by feature, the heaviest first: mean size by the named explainer, by ours, and the
+    difference"""
 
 
 def explain_policies(
@@ -150,6 +169,31 @@ def explain_policy(inputs: ExplainInputs, *, seed: int = 0) -> PolicyExplanation
             if is_exact(inputs)
             else ()
         ),
+        named=explain_by_name(inputs, attribution, explainer_of_paper(inputs.domain)),
+    )
+
+
+def explain_by_name(
+    inputs: ExplainInputs, ours: Attribution, explainer: str
+) -> NamedExplanation | None:
+    """Explain with the explainer of this name, and set ours (centred, of all rows) beside it."""
+    if not explainer:
+        return None
+    n_rows = min(len(inputs.rows), MAX_NAMED_ROWS)
+    found, note = explain_as_named(
+        inputs.network, inputs.rows[:n_rows], inputs.background, inputs.rows, explainer
+    )
+    named = found.centred()
+    same = Attribution(ours.values[:n_rows], ours.base, ours.scores[:n_rows])
+    sizes = [np.abs(one.values).mean(axis=(0, 2)) for one in (named, same)]
+    rows = [
+        {"feature": name, "named": float(theirs), "ours": float(own), "apart": float(theirs - own)}
+        for name, theirs, own in zip(inputs.feature_names, *sizes, strict=True)
+    ]
+    return NamedExplanation(
+        measure_agreement(explainer, named, same, note),
+        n_rows,
+        tuple(sorted(rows, key=lambda row: -row["named"])),
     )
 
 

@@ -159,4 +159,5 @@ def explanation_to_plain(one: PolicyExplanation) -> dict[str, Any]:
         "flagged": [flag_row(f) for f in one.gap.features if f.is_flagged] if one.gap else [],
         "without_feature": [asdict(row) for row in one.without],
         "agreement": [asdict(row) for row in one.agreement],
+        "by_the_papers_explainer": None if one.named is None else asdict(one.named),
     }

@@ -45,6 +45,12 @@ AGREEMENT_COLUMNS = (
     Column("top_feature_agrees", "same top feature", number_format="text"),
     Column("note", "what it is", number_format="text"),
 )
+NAMED_COLUMNS = (
+    Column("feature", "feature", number_format="text"),
+    Column("named", "mean size by the paper's explainer"),
+    Column("ours", "by ours"),
+    Column("apart", "difference", number_format="signed"),
+)
 VARIANT_COLUMNS = (
     Column("variant", "trained with", number_format="text"),
     Column("note", "what that means", number_format="text"),
@@ -190,6 +196,9 @@ def _section(run: RunWriter, one: PolicyExplanation) -> Section:
                 caption="The gap with each feature taken out of this policy, one at a time",
             )
         )
+    named = _named_table(run, one, stem)
+    if named is not None:
+        tables.append(named)
     if one.agreement:
         tables.append(_agreement_table(run, one, stem))
     geographic = ", ".join(f"`{name}`" for name in one.inputs.geographic) or "none"
@@ -215,6 +224,24 @@ def _agreement_table(run: RunWriter, one: PolicyExplanation, stem: str) -> Table
         f"{stem}-agreement",
         AGREEMENT_COLUMNS,
         caption=f"Other explainers beside the exact values.{paper}",
+    )
+
+
+def _named_table(run: RunWriter, one: PolicyExplanation, stem: str) -> TableView | None:
+    """What the explainer the paper names says, beside ours."""
+    if one.named is None:
+        return None
+    found = one.named.agreement
+    run.add_table(f"{stem}-named", list(one.named.importance))
+    return TableView(
+        f"{stem}-named",
+        NAMED_COLUMNS,
+        caption=(
+            f"By the paper's explainer for this domain, **{found.explainer}** ({found.note}), and "
+            f"by ours, on the same {one.named.n_rows} complaints: apart by "
+            f"{100 * found.mean_difference:.0f} % of the mean size, rank correlation "
+            f"{format_value(found.rank_correlation)}."
+        ),
     )
 
 

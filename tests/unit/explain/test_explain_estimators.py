@@ -13,6 +13,7 @@ from parity311.explain.estimators import (
     compare_explainers,
     expected_gradients,
     explain,
+    explain_as_named,
     explainer_of_paper,
     fit_tree,
     kernel_shapley,
@@ -20,6 +21,8 @@ from parity311.explain.estimators import (
     tree_shapley,
 )
 from parity311.explain.exact import exact_shapley
+from parity311.explain.inputs import ExplainInputs
+from parity311.explain.policy import MAX_EXACT_FEATURES, explain_policy
 
 NETWORK = make_network(0)
 ROWS, BACKGROUND = make_rows(1, 20), make_rows(2, 30)
@@ -100,3 +103,47 @@ def test_every_domain_of_the_paper_has_a_known_explainer() -> None:
     assert explainer_of_paper("ert") == explainer_of_paper("nowhere") == ""
     with pytest.raises(InputError, match="Did you mean 'kernel'"):
         explain(NETWORK, ROWS, BACKGROUND, "kernal")
+
+
+def inputs_of(slug: str, n_features: int, n_rows: int = 300) -> ExplainInputs:
+    """A policy of a domain that sees so many features."""
+    label = np.arange(n_rows)
+    return ExplainInputs(
+        domain=slug, setting="", policy="dqn", network=make_network(0, (n_features, 8, 3)),
+        feature_names=tuple(f"f{i}" for i in range(n_features)), action_names=("a", "b", "c"),
+        geographic=(), rows=make_rows(1, n_rows, n_features),
+        background=make_rows(2, 8, n_features), tract=label, severity=label % 4,
+        income_quintile=1 + label % 5, complaint_id=label, escalating=("b",),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("slug", "n_features"),
+    [("boiler", 6), ("crane", 6), ("snad", 6), ("heat", 6), ("drone", 6), ("housing", 20)],
+)
+def test_the_explainer_of_the_paper_explains_its_domains(slug: str, n_features: int) -> None:
+    """Housing sees more features than have exact values: its tree explains them all the same."""
+    found = explain_policy(inputs_of(slug, n_features))
+    assert found.named is not None
+    assert found.named.agreement.explainer == explainer_of_paper(slug)
+    assert len(found.named.importance) == n_features
+    for row in found.named.importance:
+        assert row["apart"] == pytest.approx(row["named"] - row["ours"])
+    if slug in ("boiler", "snad"):
+        assert found.named.agreement.mean_difference < 1e-8
+    if slug in ("crane", "heat", "housing"):
+        assert found.named.agreement.mean_difference > 1e-3
+    if n_features > MAX_EXACT_FEATURES:
+        assert found.agreement == ()
+
+
+def test_a_domain_without_a_named_explainer_has_ours_alone() -> None:
+    assert explain_policy(inputs_of("ert", 6)).named is None
+
+
+def test_a_tree_is_fitted_to_all_that_the_policy_met() -> None:
+    few, _ = explain_as_named(NETWORK, ROWS[:4], BACKGROUND, ROWS[:4], "tree")
+    many, note = explain_as_named(NETWORK, ROWS[:4], BACKGROUND, make_rows(3, 2000), "tree")
+    exact = EXACT.values[:4]
+    assert np.abs(many.values - exact).mean() < np.abs(few.values - exact).mean()
+    assert "% of whose variation" in note

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from parity311.audit.assess import PRIMARY_TEST
-from parity311.domains import all_domains
+from parity311.domains import all_domains, get_domain
 from parity311.evaluation.comparison_statistics import Resamples, make_resamples
 from parity311.studies.reproduction.boiler_table import N_BLOCKS, Confusion
 from parity311.studies.reproduction.evidence import Weights
@@ -88,6 +88,9 @@ class MadeUpEvidence:
         advantage = Sensitivity(change, change - 0.1, change + 0.1, 1.8 if change > 0.1 else 1.0)
         equity = Sensitivity(change, change - 0.1, change + 0.1, 1.3 if change > 0.1 else 1.0)
         return advantage, equity
+
+    def explainer(self, domain: str) -> str:
+        return get_domain(domain).explainer if self.programme.is_published else ""
 
     def n_grid_seeds(self) -> int:
         return 1

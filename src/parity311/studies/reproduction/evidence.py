@@ -5,8 +5,9 @@ report that was cut off goes on where it was.
 
 How much each feature weighs in a trained policy, by seed and test episode.
 
-Shapley values of the action scores (exact where features are few, by permutations beyond), on
-observations the policy met in the true process; a feature's weight is the mean size of its values.
+Shapley values of the action scores (exact where features are few, by permutations beyond; in the
+paper's programme by the explainer it names for the domain), on observations the policy met in the
+true process; a feature's weight is the mean size of its values.
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ from parity311.domains import get_domain
 from parity311.errors import EstimationError
 from parity311.estimation.params_file import read_params
 from parity311.evaluation.comparison_statistics import Resamples, make_resamples
-from parity311.explain.estimators import permutation_shapley
+from parity311.explain.estimators import (
+    explain_as_named,
+    explainer_of_paper,
+    permutation_shapley,
+)
 from parity311.explain.exact import exact_shapley
 from parity311.explain.policy import MAX_EXACT_FEATURES
 from parity311.pipelines.keep_policies import N_WATCHED, network_of, watch_complaints
@@ -65,8 +70,8 @@ class Weights:
         return self.values[..., [self.names.index(name) for name in names]].mean(axis=-1)
 
 
-def weigh_features(trained: Trained, params: Any, seed: int) -> Weights:
-    """Explain the first preference's agents, one a seed."""
+def weigh_features(trained: Trained, params: Any, seed: int, explainer: str = "") -> Weights:
+    """Explain the first preference's agents, one a seed; by our explainer if none is named."""
     n_seeds = len(set(trained.seeds.tolist()))
     found, means = [], []
     for index in range(n_seeds):
@@ -78,7 +83,7 @@ def weigh_features(trained: Trained, params: Any, seed: int) -> Weights:
         seen, coverage = watch_complaints(trained, index, params, seed + index)
         rows = np.column_stack([seen.features[:, trained.harness.columns], coverage])
         chosen = _choose(len(rows), seed + index)
-        values = _attribute(network, rows[chosen.ravel()], rows, seed)
+        values = _attribute(network, rows[chosen.ravel()], rows, seed, explainer)
         found.append(values.reshape(N_WATCHED, ROWS_PER_EPISODE, -1).mean(axis=1))
         means.append(rows.mean(axis=0))
     return Weights(trained.harness.observation_names, np.stack(found), np.stack(means))
@@ -93,12 +98,18 @@ def _choose(n_rows: int, seed: int) -> np.ndarray:
 
 
 def _attribute(
-    network: dict[str, np.ndarray], chosen: np.ndarray, rows: np.ndarray, seed: int
+    network: dict[str, np.ndarray],
+    chosen: np.ndarray,
+    rows: np.ndarray,
+    seed: int,
+    explainer: str = "",
 ) -> np.ndarray:
     """Size of every feature's values, averaged over actions, (rows, features)."""
     rng = np.random.default_rng(seed)
     background = rows[rng.choice(len(rows), N_BACKGROUND, replace=False)]
-    if rows.shape[1] <= MAX_EXACT_FEATURES:
+    if explainer:
+        found, _ = explain_as_named(network, chosen, background, rows, explainer)
+    elif rows.shape[1] <= MAX_EXACT_FEATURES:
         found = exact_shapley(network, chosen, background)
     else:
         found = permutation_shapley(
@@ -245,13 +256,17 @@ class Evidence:
         n_episodes = scored.arrays["reward"].shape[1]
         return make_resamples(n_seeds, n_episodes, table_factor=scored.table_factor)
 
+    def explainer(self, domain: str) -> str:
+        """The paper's explainer in its own programme, where it names one; ours if empty."""
+        return explainer_of_paper(domain) if self.programme.is_published else ""
+
     def weights(self, scenario: str, domain: str, *labels: str) -> Weights:
         """How much each feature weighs in the agents of the first label that was trained."""
         key = (scenario, domain, labels[0])
         if key not in self._weights:
             params = self.true(scenario, domain, domain)
             agents = self.agents(scenario, domain, *labels)
-            self._weights[key] = weigh_features(agents, params, self.seed)
+            self._weights[key] = weigh_features(agents, params, self.seed, self.explainer(domain))
             self.progress(f"explained: {domain} {agents.agent.name}", 1, 1)
         return self._weights[key]
 

@@ -38,7 +38,8 @@ def settings_of(job: Job) -> dict[str, Any]:
 
 def harness_of(job: Job) -> Harness:
     """The domain as the agents of a job see it."""
-    return Harness(domain_of(job), observation_set=job.observation_set, **job.term)
+    term: dict[str, Any] = job.term
+    return Harness(domain_of(job), observation_set=job.observation_set, **term)
 
 
 def domain_of(job: Job) -> Domain:

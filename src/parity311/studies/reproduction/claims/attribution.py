@@ -41,7 +41,8 @@ def _outweighs(slug: str):
         resamples = make_resamples(*first.shape)
         found = compare_runs(first, second, resamples).difference
         total = float(weights.values.sum(axis=-1).mean())
-        words = (
+        named = evidence.explainer(slug)
+        words = (f"by the paper's explainer ({named}): " if named else "") + (
             f"{100 * first.mean() / total:.1f} % of all weight a feature against "
             f"{100 * second.mean() / total:.1f} %: {100 * found.value / total:+.1f} "
             f"({100 * found.lower / total:+.1f} to {100 * found.upper / total:+.1f})"
