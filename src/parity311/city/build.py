@@ -32,7 +32,7 @@ from parity311.city.process import (
 )
 from parity311.city.randomness import named_seed
 from parity311.city.setting import CitySetting
-from parity311.city.simulate import simulate_domain
+from parity311.city.simulate import SimulatedDomain, simulate_domain
 from parity311.city.tables import reporting_truth, write_complaints, write_filings
 from parity311.city.tracts import draw_tracts
 from parity311.records.store import write_manifest, write_parquet, write_table, writing_records
@@ -138,6 +138,19 @@ def draw_setting(
         seed, tracts, buildings, weather, participation, capacity, first, last, preset.scale,
         departure,
     )  # fmt: skip
+
+
+def write_worked(out: Path, worked: SimulatedDomain, preset: Preset) -> Path:
+    """Write the records of one domain of a city as far as it was worked, as `build_city` would."""
+    setting = worked.setting
+    with writing_records(out, "city", overwrite=True) as folder:
+        write_table(folder, "tracts", setting.tracts.to_table())
+        write_table(folder, "buildings", setting.buildings.to_table(setting.tracts))
+        write_complaints(folder, worked)
+        write_parquet(folder / "truth" / "reporting.parquet", reporting_truth(worked))
+        _write_parameters(folder, [worked.process], setting.departure)
+        write_manifest(folder, "city", _details(preset, setting, []))
+    return out
 
 
 def _make_task(

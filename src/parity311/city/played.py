@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from parity311.city.clock import day_number
 from parity311.city.filing_office import FilingOffice
 from parity311.city.replay import PlayedDomain
 from parity311.city.setting import CitySetting
@@ -97,6 +100,20 @@ def measure_played(played: PlayedDomain, judged_days: float = JUDGED_DAYS) -> Pl
     history = _of_filings(worked) if isinstance(worked, FilingOffice) else _of_complaints(worked)
     visits = _visits_by_stratum(worked, played.first_day, played.last_day)
     return _count(history, played.first_day, played.last_day, judged_days, visits)
+
+
+def measure_rounds(worked: SimulatedDomain, bounds: Sequence[int]) -> list[PlayedFigures]:
+    """Figures of the incidents that began between each two day numbers of a domain worked since.
+
+    What began in one round may be served in the next: work on for `JUDGED_DAYS` after the last.
+    """
+    history, worked_until = _of_complaints(worked), day_number(worked.setting.date_to)
+    found = []
+    for first, last in pairwise(bounds):
+        mine = replace(history, began=np.where(history.began < last, history.began, np.inf))
+        visits = _visits_by_stratum(worked, first, last)
+        found.append(_count(mine, first, worked_until, 0.0, visits))
+    return found
 
 
 @dataclass(frozen=True)

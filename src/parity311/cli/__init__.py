@@ -18,6 +18,12 @@ import typer
 from parity311.agents import list_agents
 from parity311.cli.audit import audit_command, documents_command, explain_command
 from parity311.cli.bench import bench_app
+from parity311.cli.cycle import (
+    cycle_command,
+    feedback_command,
+    watch_command,
+    weigh_command,
+)
 from parity311.cli.lifecycle import policies_app
 from parity311.cli.off_policy import backtest_command
 from parity311.cli.options import (
@@ -67,6 +73,10 @@ app.add_typer(policies_app, name="policies")
 app.add_typer(sla_app, name="sla")
 app.command("audit")(audit_command)
 app.command("backtest")(backtest_command)
+app.command("cycle")(cycle_command)
+app.command("watch")(watch_command)
+app.command("feedback")(feedback_command)
+app.command("weigh")(weigh_command)
 app.command("explain")(explain_command)
 app.command("frontier")(frontier_command)
 app.command("documents")(documents_command)

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import re
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parity311.cli.options import Json, print_json
+from parity311.cli.options import DEFAULT_DATABASE, DatabaseOption, Json, check_packages, print_json
 from parity311.cli.serving import policies_app
 from parity311.errors import RegistryError
 
@@ -21,18 +20,8 @@ if TYPE_CHECKING:
     from parity311.lifecycle.statement import StatedLine
     from parity311.serving.policy import LoadedPolicy
 
-NEEDS = ("sqlalchemy", "alembic")
 TODAY = "today's rule"
 
-DatabaseOption = Annotated[
-    str,
-    typer.Option(
-        "--database",
-        envvar="PARITY311_DATABASE",
-        help="postgresql://USER@HOST/NAME, or the path of a SQLite file.",
-    ),
-]
-DEFAULT_DATABASE = "registry/policies.db"
 By = Annotated[str, typer.Option("--by", help="Who decides this: a person's name.")]
 Why = Annotated[str, typer.Option("--reason", help="Why, for the log.")]
 VersionName = Annotated[
@@ -44,18 +33,8 @@ PolicyName = Annotated[
 ]
 
 
-def _check_packages() -> None:
-    """Refuse where the packages that a registry needs are not installed."""
-    absent = [name for name in NEEDS if find_spec(name) is None]
-    if absent:
-        raise RegistryError(
-            f"The registry needs the packages {', '.join(absent)}; install them with `pip install "
-            "'parity311[registry]'`."
-        )
-
-
 def _open(database: str, *, makes: bool = False) -> Registry:
-    _check_packages()
+    check_packages()
     from parity311.lifecycle.registry import Registry
 
     return Registry(database, makes=makes)
@@ -95,7 +74,7 @@ def propose_command(
     as_json: Json = False,
 ) -> None:
     """Take a policy and its audit up in the registry as a new version."""
-    _check_packages()
+    check_packages()
     from parity311.lifecycle.registry import check_proposal
 
     check_proposal(package, audit, by=by, reason=reason)
@@ -119,6 +98,39 @@ def shadow_command(
 ) -> None:
     """Let a version recommend beside today's rule without being followed."""
     _act("shadow", version, by, reason, database, as_json)
+
+
+@policies_app.command("compare")
+def compare_command(
+    version: VersionName,
+    records: Annotated[Path, typer.Option(help="Records in which outcomes have arrived.")],
+    database: DatabaseOption = DEFAULT_DATABASE,
+    as_json: Json = False,
+) -> None:
+    """Set what a version in shadow would have chosen beside today's rule, by what was found."""
+    registry = _open(database)
+    from parity311.lifecycle.outcomes import compare_shadow
+    from parity311.records.store import open_records
+
+    found = compare_shadow(registry, open_records(records), version)
+    if as_json:
+        print_json(found)
+        return
+    typer.echo(
+        f"{version} was asked at {found['moments']} moments; {found['same']:.0%} of the visits it "
+        "would have made are those of today's rule."
+    )
+    rows = [
+        (one["chosen_by"], one["decisions"], one["visited"], one["found"], _share(one))
+        for one in found["rows"]
+    ]
+    _print_table("", ("chosen by", "cases", "visited since", "found", "share"), rows)
+
+
+def _share(row: dict[str, Any]) -> str:
+    if row["found_share"] is None:
+        return "–"
+    return f"{row['found_share']:.0%} [{row['lower']:.0%}, {row['upper']:.0%}]"
 
 
 @policies_app.command("release")

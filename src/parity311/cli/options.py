@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from parity311.errors import RegistryError
 from parity311.limits import LARGEST_SEED, MOST_STEPS, MOST_WORKERS
 
 
@@ -121,6 +123,28 @@ RewardStrata = Annotated[
         "--strata", help="Groups whose coverage is compared: income5, or race5 (told with it)."
     ),
 ]
+
+
+NEEDS = ("sqlalchemy", "alembic")
+DatabaseOption = Annotated[
+    str,
+    typer.Option(
+        "--database",
+        envvar="PARITY311_DATABASE",
+        help="postgresql://USER@HOST/NAME, or the path of a SQLite file.",
+    ),
+]
+DEFAULT_DATABASE = "registry/policies.db"
+
+
+def check_packages() -> None:
+    """Refuse where the packages that a registry needs are not installed."""
+    absent = [name for name in NEEDS if find_spec(name) is None]
+    if absent:
+        raise RegistryError(
+            f"The registry needs the packages {', '.join(absent)}; install them with `pip install "
+            "'parity311[registry]'`."
+        )
 
 
 def print_json(value: Any) -> None:

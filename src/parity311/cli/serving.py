@@ -11,18 +11,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from parity311.cli.options import (
+    DEFAULT_DATABASE,
     ActionSet,
+    DatabaseOption,
     Json,
     ObservationSet,
     ReportingEstimator,
     Until,
+    check_packages,
     print_json,
     within,
 )
 from parity311.errors import InputError
 
 if TYPE_CHECKING:
+    from parity311.records.journal import Journal
     from parity311.serving.prices import PriceUpdate
+    from parity311.serving.recommend import Recommendations
 
 policies_app = typer.Typer(
     help="Make policies, look into them, and keep the registry of who decides.",
@@ -30,11 +35,18 @@ policies_app = typer.Typer(
 )
 
 PolicyFolder = Annotated[Path, typer.Argument(help="Folder of a saved policy.", metavar="POLICY")]
+PolicyOrDomain = Annotated[
+    Path,
+    typer.Argument(
+        help="Folder of a saved policy, or a domain: the registry says who decides.",
+        metavar="POLICY",
+    ),
+]
 N_PRINTED = 10
 
 
 def recommend_command(
-    policy: PolicyFolder,
+    policy: PolicyOrDomain,
     records: Annotated[
         Path, typer.Option(help="Records folder, or a city: whose open cases to route.")
     ],
@@ -54,6 +66,14 @@ def recommend_command(
     update_prices: Annotated[
         bool, typer.Option(help="Bring the coverage prices up to date with what was recorded.")
     ] = False,
+    database: DatabaseOption = DEFAULT_DATABASE,
+    left_to_today: Annotated[
+        float,
+        typer.Option(
+            help="By the registry: chance that a visit is left to today's rule, for comparison.",
+            callback=within(0.0, 0.5),
+        ),
+    ] = 0.1,
     as_json: Json = False,
 ) -> None:
     """Say what to do with every open case, in the order to work them, and why."""
@@ -66,26 +86,75 @@ def recommend_command(
     if out is not None:
         check_ending(out)
     given = _read_complaint(complaint) if complaint else None
-    loaded = load_policy(policy)
-    domain = loaded.domain
+    by_registry = is_domain(policy)
+    loaded = None if by_registry else load_policy(policy)
+    slug = loaded.domain.slug if loaded else str(policy)
     opened = open_records(records)
     moment = _moment(as_of) or datetime.combine(opened.window[1], datetime.min.time())
-    journal = read_journal(opened, domain.slug, moment)
-    update = None
-    if update_prices:
-        loaded, update = service_prices.update_prices(loaded, journal)
-    found = loaded.recommend(journal, capacity=capacity, complaint=given)
+    journal = read_journal(opened, slug, moment)
+    update, office = None, {}
+    if loaded is None:
+        if update_prices:
+            raise InputError(
+                "--update-prices was given with a domain; what the registry has does not change. "
+                "Recommend by a folder, or run a cycle."
+            )
+        found, office = _by_registry(database, slug, journal, capacity, left_to_today, given)
+    else:
+        if update_prices:
+            loaded, update = service_prices.update_prices(loaded, journal)
+        found = loaded.recommend(journal, capacity=capacity, complaint=given)
     if out is not None:
         write_recommendations(out, found)
     if as_json:
         content: dict[str, Any] = {"summary": found.summary(), "recommendations": found.rows()}
-        print_json(content | ({"prices": update.rows()} if update else {}))
+        print_json(content | ({"prices": update.rows()} if update else {}) | office)
         return
+    if office:
+        told = office["office"]
+        typer.echo(
+            f"{told['decides']} decides in {slug}; {told['left_to_today']} of the visits are left "
+            f"to today's rule; in shadow: {', '.join(told['shadows']) or 'nobody'}; "
+            f"{told['kept']} decisions kept"
+        )
     if update is not None:
         _print_prices(update)
     print_recommendations(found.summary(), found.rows(N_PRINTED))
     if out is not None:
         typer.echo(f"{len(found):,} recommendations in {out}")
+
+
+def is_domain(policy: Path) -> bool:
+    """Whether what was given is a domain's name, and no folder."""
+    from parity311.domains import all_domains
+
+    return str(policy) in all_domains() and not policy.exists()
+
+
+def _by_registry(
+    database: str,
+    domain: str,
+    journal: Journal,
+    capacity: int | None,
+    left_share: float,
+    complaint: Any,
+) -> tuple[Recommendations, dict[str, Any]]:
+    """What the version in office recommends, and what is to be told of the office."""
+    check_packages()
+    from parity311.lifecycle.office import TODAY_ARM, recommend_in_office
+    from parity311.lifecycle.registry import Registry
+
+    day = recommend_in_office(
+        Registry(database), domain, journal,
+        capacity=capacity, left_share=left_share, complaint=complaint,
+    )  # fmt: skip
+    told = {
+        "decides": day.version or "today's rule",
+        "left_to_today": int((day.arm == TODAY_ARM).sum()) if day.version else 0,
+        "shadows": list(day.shadows),
+        "kept": day.n_kept,
+    }
+    return day.found, {"office": told}
 
 
 def _moment(text: str) -> datetime | None:

@@ -1,14 +1,15 @@
 """The registry's tables, as they are after the last step of `parity311.lifecycle.migrations`.
 
 What is JSON is kept as the text that was hashed: a database that stores it as anything else gives
-back another text. `versions`, `packages` and `log` take new rows only; triggers refuse the rest.
+back another text. `versions`, `packages`, `log` and `decisions` take new rows only; triggers refuse
+the rest.
 """
 
 from __future__ import annotations
 
 import hashlib
 
-from sqlalchemy import Index, LargeBinary, Text, UniqueConstraint, text
+from sqlalchemy import Float, Index, LargeBinary, Text, UniqueConstraint, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from parity311.storage.strict_json import canonical_json
@@ -101,3 +102,34 @@ class LogRow(Base):
     payload: Mapped[str] = mapped_column(Text)
     previous_hash: Mapped[str] = mapped_column(Text)
     hash: Mapped[str] = mapped_column(Text)
+
+
+class DecisionRow(Base):
+    """What a version chose, or would have chosen, for one case at one moment."""
+
+    __tablename__ = "decisions"
+    __table_args__ = (
+        UniqueConstraint(
+            "domain", "version", "as_of", "complaint_id", name="one_decision_a_moment"
+        ),
+    )
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    domain: Mapped[str] = mapped_column(Text)
+    version: Mapped[str] = mapped_column(Text)
+    role: Mapped[str] = mapped_column(Text)
+    """`office` where it decided, `shadow` where it was not followed"""
+    as_of: Mapped[str] = mapped_column(Text)
+    complaint_id: Mapped[str] = mapped_column(Text)
+    action: Mapped[str] = mapped_column(Text)
+    arm: Mapped[str] = mapped_column(Text)
+    """whose order filled the visit: `policy` or `today`; empty where nobody was sent"""
+    stratum: Mapped[int]
+    slot: Mapped[int]
+    """number of the visit from 1; 0 where nobody was sent"""
+    chance: Mapped[float] = mapped_column(Float)
+    """with which the visit went to that order"""
+    is_chosen: Mapped[bool]
+    """whether somebody was sent, or would have been"""
+    is_todays: Mapped[bool]
+    """whether today's rule would have sent somebody"""

@@ -51,6 +51,8 @@ class Advance(NamedTuple):
     truncated: jax.Array
     """() bool: time ran out; the future is only cut off"""
     tally: Tally
+    credit: jax.Array
+    """(6,) correct escalations that were paid for"""
 
 
 class Step(NamedTuple):
@@ -230,7 +232,9 @@ class Harness:
         arrived = Running(moved.state, counted, n_steps)
         truncated = (n_steps >= self.horizon) & ~moved.terminated
         observation = self.observe(params, equity, arrived)
-        return Advance(arrived, observation, reward, moved.terminated, truncated, moved.tally)
+        return Advance(
+            arrived, observation, reward, moved.terminated, truncated, moved.tally, moved.credit
+        )
 
     def step(
         self,

@@ -165,11 +165,13 @@ def write_audit(
     n_rule_trials: int = N_RULE_TRIALS,
     overrides: Sequence[Recommendation] = (),
     estimates: Mapping[str, str] | None = None,
+    package: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Judge inputs and write page, figures and tables as a run.
 
     The specification is written, with its hash, before anything is measured. ``estimates`` says by
-    domain how incidents were estimated, where that is known.
+    domain how incidents were estimated, where that is known; ``package`` names the one policy that
+    was played, where it is one (`weights_sha256`).
     """
     with start_run(root, command, config) as run:
         (run.path / SPEC_FILE).write_text(write_spec(spec), encoding="utf-8")
@@ -203,6 +205,8 @@ def write_audit(
         plain = audit_to_plain(audits, spec)
         plain["policies"] = [verdict_row(v) for one in played for v in one.verdicts]
         plain |= {"rules": rules, "as_published": published, "overrides": changed}
+        if package is not None:
+            plain["package"] = dict(package)
         (run.path / FIGURES_FILE).write_text(to_json(plain), encoding="utf-8")
         run.add_metrics(plain)
         page = run.name_page(PAGE)

@@ -2,7 +2,7 @@
 
 A model and the people who use it are one system (in Boston's food inspections, overrides lost what
 the model had gained), so their overrides are audited like the model. The log is a CSV file with one
-row a recommendation: domain, tract, recommended, taken, and where known a reason.
+row a recommendation: domain, tract, recommended, taken, and where known a reason and a date.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class Recommendation:
     taken_escalates: bool
     is_override: bool
     reason: str
+    date: str = ""
+    """day of the decision, where the log has one (ISO)"""
 
 
 def read_overrides(path: Path) -> list[Recommendation]:
@@ -74,6 +76,7 @@ def _row(row: dict[str, Any]) -> Recommendation:
         escalates[row["taken"]],
         row["recommended"] != row["taken"],
         (row.get("reason") or "").strip(),
+        (row.get("date") or "").strip(),
     )
 
 

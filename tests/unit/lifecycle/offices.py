@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from tests.conftest import tiny_tables
 from tests.served import PRICES, make_package, random_network, save_package
 
 from parity311.agents.package import Package, write_package
@@ -55,6 +57,23 @@ def made_package(domain: str, seed: int) -> Package:
     """A package of a small network."""
     harness = Harness(get_domain(domain))
     return make_package(harness, random_network(harness, seed=seed))
+
+
+def busy_tables(n: int = 4) -> dict[str, pa.Table]:
+    """The tiny records with each complaint n times, and what heat's policies see of one."""
+    tables = dict(tiny_tables())
+    for name in ("complaints", "outcomes", "visits"):
+        rows = tables[name].to_pylist()
+        ids = [key for key in ("complaint_id", "incident_id", "visit_id") if key in rows[0]]
+        more = [
+            row | {key: f"{row[key]}-{copy}" for key in ids} for row in rows for copy in range(n)
+        ]
+        tables[name] = pa.Table.from_pylist(more, schema=tables[name].schema)
+    n_rows = len(tables["complaints"])
+    for place, flag in enumerate(("is_no_heat", "is_building_wide")):
+        values = pa.array([bool((row >> place) & 1) for row in range(n_rows)])
+        tables["complaints"] = tables["complaints"].append_column(flag, values)
+    return tables
 
 
 class Office:

@@ -1,0 +1,223 @@
+"""One retraining cycle: the paper's calibration steps, a training, an audit, and a decision.
+
+Propensity, incidents, strata, denominators into buffer and episode start, training, audit. Every
+step is kept under a hash of its inputs (`steps.py`), so that a cycle that was killed goes on where
+it was. It ends in one of three ways, with the reasons in writing: the package is PROPOSED in the
+registry, HELD there for review, or REFUSED, and then no registry has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parity311.agents.package import MANIFEST
+from parity311.audit.gap import FAIL, INSUFFICIENT
+from parity311.estimation.correction import FALLBACK
+from parity311.lifecycle.calibrating import calibrate_step, incidents_step, strata_step
+from parity311.lifecycle.cycle_config import CycleConfig, check_cycle
+from parity311.lifecycle.evidence import copy_package, read_audit
+from parity311.lifecycle.learning import Learner, audit_step, denominators_step, train_step
+from parity311.lifecycle.registry import Registry
+from parity311.lifecycle.states import PolicyState
+from parity311.lifecycle.steps import DoneStep, Steps, read_result
+from parity311.records.store import open_records
+from parity311.serving.served import SERVED_MODE
+from parity311.storage.aside import write_text_aside
+from parity311.storage.locks import one_writer
+from parity311.storage.strict_json import to_json
+
+PROPOSED, HELD, REFUSED = "proposed", "held", "refused"
+DECISION, DECISION_TEXT = "decision.json", "decision.md"
+Progress = Callable[[str, float, float], None]
+"""(stage, so far, total)"""
+
+
+def run_cycle(
+    config: CycleConfig,
+    records: Path,
+    *,
+    database: str,
+    out: Path = Path("cycles"),
+    by: str,
+    reason: str = "",
+    progress: Progress = lambda stage, so_far, total: None,
+) -> dict[str, Any]:
+    """Run one cycle; what was decided, why, and every step with its artefacts.
+
+    Parameters
+    ----------
+    records
+        Folder of records, imported or a synthetic city; the truth of a city is not read.
+    database
+        Address of the registry.
+    out
+        Folder under which each domain keeps its steps.
+    by, reason
+        Who proposes, and why; the records are named where no reason is given.
+    """
+    opened = open_records(records, config.term.strata)
+    reason = reason or f"cycle on records {opened.fingerprint[:12]}"
+    domain = check_cycle(config, by=by, reason=reason)
+    # Another process may write the same database; a wrong address is told before any work.
+    registry = Registry(database, makes=True)
+    root = out / domain.slug
+    with one_writer(root):
+        steps = Steps(root)
+        tell = lambda number, name: progress(f"{domain.slug}: {name}", number, 7)  # noqa: E731
+        tell(0, "propensity")
+        propensity = calibrate_step(steps, domain, opened, config)
+        tell(1, "incidents")
+        incidents = incidents_step(steps, propensity)
+        tell(2, "strata")
+        strata = strata_step(steps, propensity, incidents)
+        learner = Learner(domain, opened, config, propensity)
+        tell(3, "denominators")
+        denominators = denominators_step(steps, learner, strata)
+        tell(4, "training")
+        trained = train_step(steps, learner, denominators, progress)
+        tell(5, "audit")
+        audited = audit_step(steps, learner, denominators, trained)
+        tell(6, "decision")
+        package = trained.folder / trained.result["package"]
+        decided = steps.take(
+            "decision",
+            {"by": by, "reason": reason, "database": registry.database.where},
+            lambda folder: _decide(
+                folder, registry, config, package, [propensity, trained, audited], by, reason
+            ),
+            after=[audited],
+        )
+        tell(7, "decision")
+    return {
+        **decided.result,
+        "domain": domain.slug,
+        "records": str(opened.folder),
+        "preference": list(config.preference),
+        "steps": [one.describe() for one in steps.done],
+        "folder": str(decided.folder),
+        "database": registry.database.where,
+    }
+
+
+def _decide(
+    folder: Path,
+    registry: Registry,
+    config: CycleConfig,
+    package: Path,
+    before: Sequence[DoneStep],
+    by: str,
+    reason: str,
+) -> dict[str, Any]:
+    """Propose, hold or refuse, and say why."""
+    propensity, trained, audited = before
+    audit = audited.folder / audited.result["audit"]
+    copy = copy_package(package)
+    evidence = read_audit(audit, copy.manifest)
+    reasons = [f"audit: {evidence.verdict}, {evidence.reason}"]
+    doubts = find_doubts(config, propensity.result, audited.result["trial"])
+    if evidence.verdict == FAIL:
+        outcome, version = REFUSED, None
+        reasons.append(
+            "a policy whose audit fails never goes live: give equity more weight, or gather what "
+            "shows that the gap is not there"
+        )
+        reasons += doubts
+    else:
+        reasons += doubts
+        is_open = evidence.verdict == INSUFFICIENT
+        if is_open:
+            reasons.append(_what_it_needs(evidence.rows))
+        outcome = HELD if doubts or is_open else PROPOSED
+        words = f"{reason}; {outcome}: {'; '.join(reasons)}"[:1900]
+        version = find_same(registry, copy.sha256)
+        if version is None:
+            version = registry.propose(package, audit, by=by, reason=words)
+    found = {
+        "outcome": outcome,
+        "version": version,
+        "verdict": evidence.verdict,
+        "reasons": reasons,
+        "package": str(package),
+        "audit": str(audit),
+        "denominators": trained.result["way"],
+        "trial": audited.result["trial"],
+        "reward": copy.manifest["reward"],
+        "saved": read_result(package, MANIFEST)["saved_on"],
+    }
+    write_text_aside(folder / DECISION, to_json(found))
+    write_text_aside(folder / DECISION_TEXT, _in_words(config, found))
+    return found
+
+
+def find_same(registry: Registry, package_sha256: str) -> str | None:
+    """The version that holds this package already: a cycle may have been killed after it."""
+    for one in registry.policies():
+        if one.package_sha256 == package_sha256 and one.state != PolicyState.RETIRED:
+            return one.version
+    return None
+
+
+def find_doubts(config: CycleConfig, estimate: dict[str, Any], trial: dict[str, Any]) -> list[str]:
+    """Why a person should look, whatever the audit says; a line each."""
+    found = []
+    if estimate["used"] == FALLBACK and config.estimator != FALLBACK:
+        why = "; ".join(estimate["failed"].values())
+        found.append(f"complaints stand for incidents, nobody corrected for who reports: {why}")
+    elif estimate["used"] == FALLBACK:
+        found.append("complaints stand for incidents, as was asked for")
+    if estimate["is_wide"]:
+        found.append(
+            "the estimate of incidents is wide: its ends differ by a factor of two or more"
+        )
+    if config.term.equity_mode != SERVED_MODE:
+        found.append(
+            f"it sees the equity term of mode {config.term.equity_mode!r}; serving knows the "
+            f"coverage prices of {SERVED_MODE!r} alone, so it can be studied and not served"
+        )
+    interval = trial["lead_interval"]
+    if interval is not None and interval[1] < 0:
+        found.append(
+            f"in the estimated process it serves {-100 * trial['lead']:.1f} points fewer of the "
+            "actionable incidents than today's rule"
+        )
+    return found
+
+
+def _what_it_needs(rows: Sequence[dict[str, Any]]) -> str:
+    """What would settle an audit that could not tell."""
+    widest = max((_width(row) for row in rows), default=np.nan)
+    return (
+        f"the band is up to {100 * widest:.0f} points wide: it narrows with more months of "
+        "records, with more reports of the same incidents, and with random visits"
+        if np.isfinite(widest)
+        else "some strata have too few events to be judged: it needs more months of records"
+    )
+
+
+def _width(row: dict[str, Any]) -> float:
+    low, high = row.get("gap_lower"), row.get("gap_upper")
+    return np.nan if low is None or high is None else float(high) - float(low)
+
+
+def _in_words(config: CycleConfig, found: dict[str, Any]) -> str:
+    trial, version = found["trial"], found["version"]
+    where = f" as {version}" if version else ""
+    lines = [
+        f"# {config.domain}: {found['outcome']}{where}",
+        "",
+        f"Paid for: {found['reward']}.",
+        f"Coverage {trial['coverage']:.1%}, today's rule {trial['coverage_of_today']:.1%}, in the "
+        "process that the records give.",
+        f"Denominators: {found['denominators']}.",
+        "",
+        "Why:",
+        *(f"- {one}" for one in found["reasons"]),
+        "",
+        f"Settings: {asdict(config)}",
+    ]
+    return "\n".join(lines) + "\n"
