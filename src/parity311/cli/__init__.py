@@ -35,6 +35,7 @@ from parity311.cli.options import (
 )
 from parity311.cli.records import fetch_app, records_app
 from parity311.cli.reporting import app as reporting_app
+from parity311.cli.runs import open_command, runs_app
 from parity311.cli.serving import (
     evaluate_command,
     print_recommendations,
@@ -63,6 +64,8 @@ app.add_typer(records_app, name="records")
 app.add_typer(reporting_app, name="reporting")
 app.add_typer(bench_app, name="bench")
 app.add_typer(policies_app, name="policies")
+app.add_typer(runs_app, name="runs")
+app.command("open")(open_command)
 app.command("audit")(audit_command)
 app.command("backtest")(backtest_command)
 app.command("explain")(explain_command)
