@@ -163,7 +163,8 @@ def read_command(text: str) -> None:
     while hasattr(group, "commands") and words and words[0] in group.commands:
         path.append(words.pop(0))
         group = group.commands[path[-1]]
-    if hasattr(group, "commands") and words[:1] != ["--help"]:
+    says_something = words[:1] == ["--help"] or getattr(group, "invoke_without_command", False)
+    if hasattr(group, "commands") and not says_something:
         raise LookupError(f"No such command: {text}")
     if words != ["--help"]:
         group.make_context(" ".join(path), words)

@@ -41,6 +41,7 @@ from parity311.cli.options import (
 )
 from parity311.cli.records import fetch_app, records_app
 from parity311.cli.reporting import app as reporting_app
+from parity311.cli.runs import open_command, runs_app
 from parity311.cli.service_levels import sla_app
 from parity311.cli.serving import (
     evaluate_command,
@@ -71,6 +72,8 @@ app.add_typer(reporting_app, name="reporting")
 app.add_typer(bench_app, name="bench")
 app.add_typer(policies_app, name="policies")
 app.add_typer(sla_app, name="sla")
+app.add_typer(runs_app, name="runs")
+app.command("open")(open_command)
 app.command("audit")(audit_command)
 app.command("backtest")(backtest_command)
 app.command("cycle")(cycle_command)

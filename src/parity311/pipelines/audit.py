@@ -16,7 +16,7 @@ weeks, which is near zero whatever happens; here service is counted over the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -243,9 +243,14 @@ def apply_published(inputs: AuditInputs, spec: AuditSpec, strata: str = INCOME) 
     return {**named, **asdict(gates[-1]), **counted}
 
 
-def repeat_data(run: RunWriter, source: Run) -> None:
-    """Record the data of the run that is looked at as the data of this one."""
+def repeat_data(run: RunWriter, source: Run, known: Collection[str] = ()) -> None:
+    """Record the data of the run that is looked at as the data of this one.
+
+    Data whose fingerprint is `known` is recorded already.
+    """
     for entry in source.info.get("data", []):
+        if entry["fingerprint"] in known:
+            continue
         details = dict(entry)
         name, fingerprint = details.pop("name"), details.pop("fingerprint")
         run.add_data(name, fingerprint, **details)

@@ -36,6 +36,8 @@ from parity311.report.sections import (
     report_from_plain,
     used_tables,
 )
+from parity311.report.siblings import find_siblings, list_cards, read_card
+from parity311.storage import locks
 from parity311.storage.aside import write_text_aside
 from parity311.storage.disk import telling_disk_errors
 from parity311.storage.strict_json import read_json, to_json
@@ -46,6 +48,8 @@ SYNTHETIC_STATEMENT = (
 )
 REAL_STATEMENT = "The figures on this page come from imported complaint records."
 UNKNOWN_STATEMENT = "This run did not record which data it used."
+SIBLINGS = re.compile(r"<!-- siblings -->.*?<!-- end of siblings -->\n", re.DOTALL)
+"""Where a page links to those that belong to it; written anew when one is added."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +107,28 @@ def render_page(run: Run) -> str:
             style_hash=digest,
             anchors=name_anchors([section.heading for section in report.sections]),
             provenance=describe_data(run.info),
+            siblings=find_siblings(read_card(run), list_cards(run.path.parent)),
             config_text=to_json(run.config),
             table=lambda view: prepare_table(run, view, next(table_numbers)),
             svg=lambda picture: embed_pictures(run, picture, next(picture_numbers)),
         )
     )
+
+
+def link_siblings(path: Path) -> None:
+    """Write the links between the page of a run and those that belong to it, in all of them."""
+    root = path.parent
+    template = _environment().get_template("siblings.html.j2")
+    with locks.hold(root):
+        cards = list_cards(root)
+        own = next(card for card in cards if card.id == path.name)
+        for card in (own, *find_siblings(own, cards)):
+            links = template.render(siblings=find_siblings(card, cards))
+            for page in sorted((root / card.id).glob("*.html")):
+                text = page.read_text(encoding="utf-8")
+                linked = SIBLINGS.sub(lambda _, links=links: links, text, count=1)
+                if linked != text:
+                    write_text_aside(page, linked)
 
 
 @cache

@@ -38,7 +38,7 @@ from parity311.report.folder import (
     list_runs,
     open_run,
 )
-from parity311.report.page import check_report, write_page
+from parity311.report.page import check_report, link_siblings, write_page
 from parity311.report.sections import Report
 from parity311.storage import locks
 from parity311.storage.disk import (
@@ -296,6 +296,9 @@ class RunWriter:
             self.path.rename(self.final_path)
         with suppress(OSError):  # the run is complete; only a power cut could still undo the name
             synchronise(self.final_path.parent)
+        if self._report is not None:
+            with suppress(OSError, ValueError):  # another page keeps the links it had
+                link_siblings(self.final_path)
 
     def _describe(self) -> dict[str, Any]:
         files = sorted(p for p in self.path.rglob("*") if p.is_file() and p.name != PAGE_FILE)
