@@ -193,10 +193,10 @@ def describe_command(
 def run_command(
     preset: Preset = "small",
     seed: Seed = 7,
-    domains: Annotated[str, typer.Option(help="Domains to take the whole way.")] = "boiler,heat",
+    domains: Annotated[str, typer.Option(help="Domains to take the whole way.")] = "heat,boiler",
     agent: Annotated[
         str, typer.Option(help=f"Agent that learns: {list_agents(lambda entry: entry.acts)}.")
-    ] = "dqn",
+    ] = "priced",
     runs: Runs = Path("runs"),
     cities: Cities = Path("cities"),
     records: Annotated[

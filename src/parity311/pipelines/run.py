@@ -64,10 +64,10 @@ class RunConfig:
     """City to build"""
     seed: int = 7
     """Seed of the city, the agents and the test episodes"""
-    domains: tuple[str, ...] = ("boiler", "heat")
+    domains: tuple[str, ...] = ("heat", "boiler")
     """Domains to take through it"""
-    agent: str = "dqn"
-    """Agent that learns, with and without a weight on coverage"""
+    agent: str = "priced"
+    """Agent that learns, with and without a weight on coverage; its prices can be followed"""
     n_steps: int = 8_000
     """Updates of each agent"""
     n_agent_seeds: int = 2
