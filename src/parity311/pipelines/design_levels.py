@@ -76,6 +76,8 @@ N_PROMISE_YEARS = 19
 SEARCH_SEED, SELECT_SEED, LATER_SEED, PROMISE_SEED = 0, 1_000, 2_000, 3_000
 """Draws for searching, choosing, judging and promising never meet."""
 LEAST_TARGET_YEARS = 2
+START_RETENTIONS = (1.0, 0.5, 0.1)
+"""What the rules that a search starts from keep at a review."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +240,7 @@ def _search(
     config: DesignConfig, task: DesignTask, past: Sequence[ScoredYear], progress: Progress
 ) -> tuple[FoundDesigns, FoundDesigns]:
     """Both optimisers with the same start and about the same evaluations."""
-    start = proportional_numbers(past[0].setting)
+    start = np.vstack([proportional_numbers(past[0].setting, kept) for kept in START_RETENTIONS])
     start = np.vstack([start, fit_today(task.past, past[:1], task.visited, task.need)])
     n_total = 2 * config.population * (config.generations + 1)
     so_far = 0

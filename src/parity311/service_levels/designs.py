@@ -199,10 +199,11 @@ def to_parts(shares: NDArray[np.float64], n_parts: int, least: float) -> NDArray
     return parts
 
 
-def proportional_numbers(setting: Setting) -> NDArray[np.float64]:
+def proportional_numbers(setting: Setting, retention: float = 1.0) -> NDArray[np.float64]:
     """(3, n_numbers) rules without a search: by requests, by weighted requests, by weight alone.
 
-    All of them drop nobody.
+    They drop nobody, or keep one share of every cell at a review. Where visits are scarce and
+    nobody is dropped, only requests that have waited longer than anybody is followed are visited.
     """
     received = setting.arrivals.sum(axis=0).astype(np.float64)
     rows = []
@@ -211,7 +212,9 @@ def proportional_numbers(setting: Setting) -> NDArray[np.float64]:
         received * setting.weights,
         np.broadcast_to(setting.weights, received.shape),
     ):
-        rows.append(numbers_of(setting, received.sum(axis=1), cell, np.ones(received.shape)))
+        rows.append(
+            numbers_of(setting, received.sum(axis=1), cell, np.full(received.shape, retention))
+        )
     return np.array(rows)
 
 

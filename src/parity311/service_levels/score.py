@@ -35,6 +35,8 @@ LOSSES = {
     LITERATURE: "as published: median of the visited, D for the never visited",
 }
 """What a search may make small."""
+FEWEST_HELD = 20
+"""Requests below which a cell is not held to the floor: none of so few may be visited by chance."""
 N_RETENTIONS = 6
 """Retentions tried for each cell when today's design is fitted."""
 
@@ -66,8 +68,9 @@ class DesignScores(NamedTuple):
 
     @property
     def least_visited(self) -> NDArray[np.float64]:
-        """(P,) smallest visited share of any cell, over all years together."""
-        return np.nanmin(self.visited, axis=(0, 1))
+        """(P,) smallest visited share of any cell that is large enough, over all years together."""
+        is_large = self.received.sum(axis=0) >= min(FEWEST_HELD, int(self.received.sum(0).max()))
+        return np.nanmin(np.where(is_large[..., None], self.visited, np.nan), axis=(0, 1))
 
     @property
     def visited(self) -> NDArray[np.float64]:
