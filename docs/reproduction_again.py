@@ -277,25 +277,35 @@ def judge_again(kept: Kept, is_seen: bool) -> list[dict[str, Any]]:
     return count_once(rows)
 
 
+def complete(kept: Kept) -> list[dict[str, Any]]:
+    """Rows that were judged again before, less claims that are gone; new ones are withdrawn."""
+    rows = []
+    for claim in all_claims():
+        found = withdrawn(NEW)
+        bare = Claim(**{**vars(claim), "domains": (), "test": lambda _, found=found: found})
+        row = kept.get(claim.key) or judge(bare, cast(Any, NoEvidence()))
+        rows.append({**row, "value": math.nan if row["value"] is None else row["value"]})
+    return rows
+
+
 def write_again(preset: str) -> Path:
     """Judge a preset's kept figures again and keep what comes of it."""
     folder = RESULTS / f"reproduction-{preset}"
     kept = {row["key"]: row for row in json.loads((folder / CLAIMS_JSON).read_text())}
     manifest = json.loads((folder / "run.json").read_text())
     config = manifest["config"]
-    if "judged_again" in config:
-        raise SystemExit(f"error: {folder} was judged again before; run `parity311 reproduce`.")
+    earlier = config.get("judged_again") or manifest["id"]
     is_seen = "scored in the true process of all years" in (folder / "report.html").read_text()
-    rows = judge_again(kept, is_seen)
+    rows = complete(kept) if "judged_again" in config else judge_again(kept, is_seen)
     jobs = make_jobs(tuple(config["domains"]), preset, config["seed"])
     programme = [describe_job(job) for job in jobs]
     note = (
-        f"Judged again from the figures kept of run {manifest['id']}, nothing retrained; figures "
+        f"Judged again from the figures kept of run {earlier}, nothing retrained; figures "
         "that today's claims ask for and that run did not keep, or not soundly, are withdrawn "
         "until it is run again."
     )
     with tempfile.TemporaryDirectory() as runs:
-        with start_run(Path(runs), "reproduce", {**config, "judged_again": manifest["id"]}) as run:
+        with start_run(Path(runs), "reproduce", {**config, "judged_again": earlier}) as run:
             run.set_seeds(**manifest["seeds"])
             for source in manifest["data"]:
                 given = dict(source)
