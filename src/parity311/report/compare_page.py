@@ -157,7 +157,7 @@ def _pair(key: tuple[str, ...], a: Row, b: Row) -> Row:
     return row
 
 
-def _are_apart(a: Row, b: Row) -> bool | None:
+def _are_apart(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool | None:
     ends = [figure[part] for figure in (a, b) for part in ("lower", "upper")]
     if any(end is None or not math.isfinite(end) for end in ends):
         return None
@@ -244,6 +244,7 @@ def _figures_table(kind: str, rows: Sequence[Row]) -> TableView:
     if not rows:
         return TableView("figures", (Column("about", "of", number_format="text"),))
     columns = [Column("about", "of", number_format="text")]
+    shown: dict[str, tuple[str, NumberFormat, int]]
     if kind == "run":
         columns.append(Column("policy", "policy", number_format="text"))
         shown = {k: MEASURES[k] for k in ("recall", "coverage_gap", "visits_per_complaint")}
