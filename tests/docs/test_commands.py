@@ -79,6 +79,8 @@ NOT_RUN = (
     Reason("parity311 recommend heat --records records/", "the same"),
     Reason("parity311 policies compare", "the same"),
     Reason("parity311 watch", "the same"),
+    Reason("parity311 cycle heat --records records/", "the same"),
+    Reason("parity311 weigh", "needs a frontier; tests/unit/lifecycle has it"),
     Reason("python -m tests.golden", "tests/golden writes one domain's figures"),
     Reason("python -m docs.reproduction", "needs a reproduction of hours"),
     Reason("python -m parity311.studies.reproduction.train_stage", "needs a prepared reproduction"),

@@ -4,8 +4,8 @@
     python -m tests.faults --points 50 --works city,train --kinds kill,pair
 
 `make test` keeps a handful of points (`test_faults.py`). Works: city, city over city, shared city,
-import, fetch (from a portal that stalls, refuses, cuts and changes), run, audit, documents, train;
-and broken twins that the tries must catch. Kinds: kill (kill -9 at operations and at random
+import, fetch (from a portal that stalls, refuses, cuts and changes), run, audit, documents, train,
+cycle; and broken twins that the tries must catch. Kinds: kill (kill -9 at operations and at random
 moments, then done again), disk (full or read-only from some operation on, or files that may not
 grow), pair (two processes on one output).
 Prints one JSON object a line; the exit code is 1 where something was lost, mixed or untold.

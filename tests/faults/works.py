@@ -168,6 +168,53 @@ def _trained_digest(folder: Path) -> str:
     return _hash([names, arrays, [entry["reward"] for entry in curve]])
 
 
+# A retraining cycle
+
+
+def _cycle_base(base: Path) -> None:
+    build_city(
+        [get_domain("snad").process], "small", 5, "strong", "scarce", workers=1,
+        date_from=date(2024, 1, 1), date_to=date(2024, 7, 1), out=base / "city",
+    )  # fmt: skip
+
+
+def _cycle(base: Path, folder: Path) -> None:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(base / "compiled")
+    import jax
+
+    from parity311.evaluation import frontier
+    from parity311.lifecycle import trial
+    from parity311.lifecycle.cycle import run_cycle
+    from parity311.lifecycle.cycle_config import CycleConfig
+
+    jax.config.update("jax_compilation_cache_dir", str(base / "compiled"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    trial.EPISODES, frontier.SETTLING_GAINS = 8, (1.0,)
+    (folder / OUT).mkdir(exist_ok=True)
+    run_cycle(
+        CycleConfig("snad", "dual_threshold", spec=AuditSpec(n_draws=100)),
+        base / "city",
+        database=str(folder / OUT / "policies.db"),
+        out=folder / OUT / "cycles",
+        by="A. Okafor",
+    )
+
+
+def _cycle_digest(folder: Path) -> str:
+    """What was decided, and that the registry has it once and verifies."""
+    from parity311.lifecycle.registry import Registry
+
+    decided = sorted((folder / OUT).glob("cycles/snad/decision-*/step.json"))
+    if not decided:
+        raise Parity311Error("not decided")
+    result = json.loads(decided[0].read_text())["result"]
+    registry = Registry(folder / OUT / "policies.db")
+    assert registry.verify().problems == ()
+    versions = [one.version for one in registry.policies()]
+    assert versions == ([result["version"]] if result["version"] else []), versions
+    return _hash([len(decided), result["outcome"], result["verdict"], result["reasons"], versions])
+
+
 WORKS = {
     work.name: work
     for work in (
@@ -216,6 +263,7 @@ WORKS = {
             is_once=False,
         ),
         Work("train", _train, _trained_digest, is_once=False),
+        Work("cycle", _cycle, _cycle_digest, _cycle_base, is_once=False),
     )
 }
 

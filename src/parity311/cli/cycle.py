@@ -239,9 +239,10 @@ def feedback_command(
     learner: Annotated[
         str,
         typer.Option(
-            help="places: goes where it found most; thresholds: what this project serves."
+            help="counts: goes where it found most for each household; places: for each complaint; "
+            "thresholds: what this project serves."
         ),
-    ] = "places",
+    ] = "counts",
     arms: Annotated[
         str,
         typer.Option(

@@ -1,7 +1,7 @@
 """Rules that learn from what they themselves looked at, and what may be done about that.
 
-`PlaceRule` is the loop that the paper warns of: it goes where defects were found, counts a
-complaint that nobody looked into as one without a defect, and so learns from its own choices. What
+`PlaceRule` is the loop that the paper warns of: it goes where defects were found, takes what nobody
+looked into, or nobody reported, for no defect, and so learns from its own choices. What
 this project serves (`serving.playing`) tells complaints apart by kinds that say nothing of a place.
 """
 
@@ -65,12 +65,13 @@ class BonusRule:
 
 
 def learn_places(
-    worked: SimulatedDomain, day: int, *, is_weighted: bool, prices: np.ndarray
+    worked: SimulatedDomain, day: int, *, by_household: bool, is_weighted: bool, prices: np.ndarray
 ) -> PlaceRule:
     """Make the rule from what is on record of the last year.
 
-    ``is_weighted`` corrects for who was chosen: a find counts by one over the logged chance of its
-    visit, beside all visits weighed alike, instead of beside all complaints.
+    ``by_household`` counts finds for each household instead of for each complaint: who reports less
+    is found less, and is then visited less. ``is_weighted`` corrects for who was chosen: a find
+    counts by one over the logged chance of its visit, beside all visits weighed alike.
     """
     agency, setting = worked.agency, worked.setting
     cases, log = agency.cases, agency.visits
@@ -96,6 +97,10 @@ def learn_places(
         mine = (received >= day - MEMORY_DAYS) & (received < day)
         hits = np.bincount(at, found, minlength=size)
         seen = np.bincount((tract_of * n_codes + code_of)[mine], minlength=size).astype(float)
+        if by_household:
+            homes = setting.tracts.households / max(float(setting.tracts.households.mean()), 1e-9)
+            usual = seen.reshape(n_tracts, n_codes).mean(axis=0)
+            seen = (homes[:, None] * usual).reshape(size)
     hits, seen = hits.reshape(n_tracts, n_codes), seen.reshape(n_tracts, n_codes)
     mean = (hits.sum(axis=0) + 1.0) / (seen.sum(axis=0) + 10.0)
     learned = (hits + SHRINKAGE * mean) / (seen + SHRINKAGE)

@@ -50,6 +50,11 @@ BASE: dict[str, tuple[str, ...]] = {
         f"policies {name}": ("heat", "--by", "A", "--reason", "why")
         for name in ("watch", "suspend", "resume", "rollback")
     },
+    "policies compare": ("heat-1", "--records", "nowhere"),
+    "cycle": ("heat", "--records", "nowhere", "--by", "A"),
+    "watch": ("heat", "--records", "nowhere"),
+    "feedback": ("boiler",),
+    "weigh": ("nowhere",),
     "policies export": ("heat", "--out", "x"),
     "policies statement": ("nowhere",),
     "policies diff": ("nowhere", "elsewhere"),

@@ -178,7 +178,7 @@ def test_what_is_refused_is_one_line_and_changes_nothing(
 def test_a_machine_without_the_packages_is_told_what_to_install(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lifecycle, "find_spec", lambda name: None)
+    monkeypatch.setattr(options, "find_spec", lambda name: None)
     code, _, err = call("list")
     assert code == 2
     assert "pip install 'parity311[registry]'" in err
