@@ -360,7 +360,10 @@ def shape_test(fit: LogisticFit, columns: np.ndarray) -> tuple[float, float]:
     F statistic and p-value with (number of columns, clusters − 1) degrees of freedom.
     """
     part = fit.coefficients[columns]
-    wald = part @ np.linalg.solve(fit.covariance[np.ix_(columns, columns)], part)
+    try:
+        wald = part @ np.linalg.solve(fit.covariance[np.ix_(columns, columns)], part)
+    except np.linalg.LinAlgError:
+        return float("nan"), float("nan")
     statistic = float(wald / len(columns))
     return statistic, float(stats.f.sf(statistic, len(columns), fit.n_clusters - 1))
 

@@ -29,6 +29,7 @@ ESTIMANDS = {
     "served": "a visit found a violation within the service level of the case's severity code",
     "visited": "somebody got in within the service level of the case's severity code",
     "enforced": "a visit found a violation, however late",
+    "as_given": "the table that was given says that the complaint was served",
 }
 """What may be counted, in words."""
 POLARITIES = {

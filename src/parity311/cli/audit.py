@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from parity311.cli.options import Json, Runs, print_json
+from parity311.cli.options import DayFirst, Json, Runs, print_json, within
+from parity311.errors import InputError
 from parity311.evaluation.titles import policy_title
 
 RunArgument = Annotated[str, typer.Argument(help="A run's id, the beginning of it, or latest.")]
@@ -109,7 +110,7 @@ def _print_policies(result: dict[str, Any]) -> None:
 
 AuditedRun = Annotated[
     str,
-    typer.Argument(help="A run's id, the beginning of it, or latest; or a folder of records."),
+    typer.Argument(help="A run's id or latest; a folder of records; or a table of complaints."),
 ]
 
 
@@ -128,13 +129,31 @@ def audit_command(
     overrides: Annotated[
         Path | None, typer.Option(help="Log of what staff did (CSV): audited as well.")
     ] = None,
+    areas: Annotated[
+        Path | None, typer.Option(help="With a table: its areas, one row each (CSV).")
+    ] = None,
+    within: Annotated[
+        float | None,
+        typer.Option(
+            help="With a table: served is what was closed within so many days.",
+            callback=within(0, 36_500),
+        ),
+    ] = None,
+    day_first: DayFirst = None,
+    template: Annotated[
+        bool, typer.Option("--template", help="Write an example table under the given name.")
+    ] = False,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
     """Say who is served, with uncertainty: audit.html, audit.json and CSV tables."""
+    if template:
+        _write_template(Path(run))
+        return
     from parity311.audit.spec import AuditSpec, read_spec, with_options
     from parity311.pipelines.audit import audit_run
     from parity311.pipelines.audit_records import audit_records, is_records_folder
+    from parity311.pipelines.audit_table import TableOptions, audit_table, is_table
     from parity311.pipelines.overrides import read_overrides
     from parity311.report.audit_inputs import open_run_with
 
@@ -145,7 +164,25 @@ def audit_command(
         "with_rules": as_published,
         "overrides": read_overrides(overrides) if overrides else (),
     }
-    if is_records_folder(run):
+    if is_table(run):
+        if as_published or overrides:
+            raise InputError(
+                "--as-published and --overrides need records or a run; a table of complaints has "
+                "neither windows nor recommendations. Leave them out."
+            )
+        result = audit_table(
+            run,
+            chosen,
+            root=runs,
+            domains=options["domains"],
+            options=TableOptions(areas, within, day_first),
+        )
+    elif areas or within is not None:
+        raise InputError(
+            f"--areas and --within belong to a table of complaints, and {run} is no file; give a "
+            "CSV (`parity311 audit table.csv --template` writes an example)."
+        )
+    elif is_records_folder(run):
         result = audit_records(run, chosen, **options)
     else:
         result = audit_run(open_run_with("audit_cells", run, runs), chosen, **options)
@@ -153,6 +190,18 @@ def audit_command(
         print_json(result)
     else:
         _print(result)
+
+
+def _write_template(path: Path) -> None:
+    from parity311.pipelines.audit_table import template_text
+    from parity311.storage.aside import write_text_aside
+
+    if path.exists():
+        raise InputError(f"{path} is there already; name another file for the template.")
+    if path.suffix.lower() != ".csv":
+        raise InputError(f"{path} was given for the template; its name has to end in .csv.")
+    write_text_aside(path, template_text())
+    typer.echo(f"Wrote {path}: put your rows in its place, then parity311 audit {path}")
 
 
 def _print(result: dict[str, Any]) -> None:

@@ -198,6 +198,13 @@ def _summary(
     return tuple(lines)
 
 
+def _why_not_due(spec: AuditSpec) -> str:
+    """Why cases are left out, in words."""
+    if spec.estimand == "as_given":
+        return "on which nothing is decided yet"
+    return "whose service level had not passed when the records end, served or not,"
+
+
 def _title(one: Verdict | DomainAudit | EpisodeAudit) -> str:
     setting = f", {one.setting}" if one.setting else ""
     policy = "" if one.policy == "recorded" else f", {one.policy}"
@@ -246,8 +253,8 @@ def _domain_section(
     text.append(describe_source(audit, inputs, played))
     notes = [
         f"{audit.n_complaints:,.0f} complaints, {audit.n_cases:,.0f} cases, "
-        f"{audit.n_served:,.0f} counted; {audit.n_not_due:,} cases whose service level had not "
-        "passed when the records end are left out, served or not.",
+        f"{audit.n_served:,.0f} counted; {audit.n_not_due:,} cases {_why_not_due(spec)} are left "
+        "out.",
         "Severity is assigned at intake and may itself be unequal, so every comparison stands with "
         "and without it.",
     ]

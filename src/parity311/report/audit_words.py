@@ -42,7 +42,12 @@ ASKS = {
     GIVEN_SEVERITY: "are cases of the same severity code served alike",
 }
 """The question that each denominator answers."""
-COUNTED = {"served": "served", "visited": "visited", "enforced": "violations found"}
+COUNTED = {
+    "served": "served",
+    "visited": "visited",
+    "enforced": "violations found",
+    "as_given": "served",
+}
 """What an estimand counts, as a word before `per`."""
 GROUPS = {
     "income5": "income quintiles",
