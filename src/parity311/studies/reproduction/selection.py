@@ -144,7 +144,7 @@ def escalation_target(trained: Trained, seen: np.ndarray, *, is_paid: bool) -> n
     own = np.flatnonzero((trained.preferences[:, EQUITY] > 0) == is_paid)
     harness = trained.harness
     chances = [
-        escalation_chances(action_chances(trained.policy(i), seen, harness.n_actions), harness)
+        escalation_chances(action_chances(trained.policy(int(i)), seen, harness.n_actions), harness)
         for i in own
     ]
     return np.mean(chances, axis=0)
