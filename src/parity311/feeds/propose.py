@@ -53,7 +53,7 @@ ZONES = (
 
 
 @dataclass(frozen=True)
-class Column:
+class SeenColumn:
     """What was seen of one column in a sample of rows."""
 
     name: str
@@ -192,7 +192,9 @@ def _is_shapes(path: Path) -> bool:
         return b'"FeatureCollection"' in file.read(4096)
 
 
-def _look(path: Path, scratch: Path, sheet: str) -> tuple[LiteralString, list[Column], FileLayout]:
+def _look(
+    path: Path, scratch: Path, sheet: str
+) -> tuple[LiteralString, list[SeenColumn], FileLayout]:
     """SQL of a sample of rows, what is in every column, and how the file is read."""
     layout = look_at(path, sheet=sheet)
     if not layout.packing.is_plain:
@@ -201,7 +203,7 @@ def _look(path: Path, scratch: Path, sheet: str) -> tuple[LiteralString, list[Co
     return rows, [_see(rows, name) for name in layout.header], layout
 
 
-def _see(rows: LiteralString, name: str) -> Column:
+def _see(rows: LiteralString, name: str) -> SeenColumn:
     text = f"nullif(trim({identifier(name)}), '')"
     with connect() as connection:
         n, distinct, dates, numbers, low, high, samples = connection.execute(f"""
@@ -213,7 +215,7 @@ FROM (SELECT {text} AS text, TRY_CAST({text} AS DOUBLE) AS number FROM ({rows}))
 """).fetchall()[0]
     share = 1.0 / max(n, 1)
     low, high = (np.nan if one is None else float(one) for one in (low, high))
-    return Column(
+    return SeenColumn(
         name, n, distinct, dates * share, numbers * share, low, high, tuple(samples or ())
     )
 
@@ -228,7 +230,7 @@ def _name_score(name: str, known: Sequence[str]) -> float:
     return 0.55 if inside and len(given) >= 3 else 0.0
 
 
-def _fits_complaint(name: str, column: Column) -> tuple[float, str]:
+def _fits_complaint(name: str, column: SeenColumn) -> tuple[float, str]:
     """How well values fit a field of complaints, from 0 to 1, and what was seen."""
     n = max(column.n, 1)
     few = column.n_distinct <= min(MOST_VALUES, 0.5 * n + 5)
@@ -255,7 +257,7 @@ def _fits_complaint(name: str, column: Column) -> tuple[float, str]:
     return float(column.share_dates < 0.5), f"{column.n_distinct:,} values"
 
 
-def _fits_tracts(name: str, column: Column) -> tuple[float, str]:
+def _fits_tracts(name: str, column: SeenColumn) -> tuple[float, str]:
     if name == "geoid":
         is_code = all(one.isdigit() and len(one) in (10, 11) for one in column.samples)
         return float(is_code and column.n_distinct == column.n), f"like {column.samples[:1]}"
@@ -265,9 +267,9 @@ def _fits_tracts(name: str, column: Column) -> tuple[float, str]:
 
 
 def _place(
-    columns: Sequence[Column],
+    columns: Sequence[SeenColumn],
     names: Mapping[str, Sequence[str]],
-    fits: Callable[[str, Column], tuple[float, str]],
+    fits: Callable[[str, SeenColumn], tuple[float, str]],
 ) -> list[Guess]:
     """The best column of every field, each column used once, the surest first."""
     found = []
@@ -316,7 +318,7 @@ def _complaint_lines(
 
 
 def _date_lines(
-    columns: Sequence[Column], placed: Mapping[str, str]
+    columns: Sequence[SeenColumn], placed: Mapping[str, str]
 ) -> tuple[tuple[list[str], list[str]], list[str]]:
     """Lines on the clock for [city] and on the order of dates for [complaints]; and notes."""
     by_name = {one.name: one for one in columns}
@@ -344,7 +346,7 @@ SELECT bool_or(regexp_matches(text, {literal(p.PARTS)})), bool_or(regexp_matches
     return (city, complaints), notes
 
 
-def _zone(longitude: Column | None) -> str:
+def _zone(longitude: SeenColumn | None) -> str:
     if longitude is None or not np.isfinite(longitude.low):
         return ""
     middle = (longitude.low + longitude.high) / 2
