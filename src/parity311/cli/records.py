@@ -211,6 +211,12 @@ def check_command(
     full: Annotated[
         bool, typer.Option(help="Show small counts as well; not for publishing.")
     ] = False,
+    what_for: Annotated[
+        bool,
+        typer.Option(
+            "--what-for", help="Try what the records can be used for: a table by domain (minutes)."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Report on the quality of records: counts, gaps, outliers, what is usable, what is not."""
@@ -220,6 +226,11 @@ def check_command(
     opened = open_records(records)
     opened.validate()
     report = check_records(opened, suppress=not full)
+    if what_for:
+        from parity311.pipelines.abilities import abilities_to_plain, find_abilities
+
+        found = find_abilities(opened, lambda line: typer.echo(f"  {line}", err=True))
+        report["possible"] = abilities_to_plain(found)
     if as_json:
         print_json(report)
         return
@@ -240,6 +251,14 @@ def check_command(
             )
     for warning in report["warnings"]:
         typer.echo(f"! {warning}")
+    for row in report.get("possible", []):
+        typer.echo(f"{row['domain']:<20} {row['work']:<22} {row['state']:<9} {row['reason']}")
+        if row["needed"]:
+            typer.echo(f"{'':<53} it would take {row['needed']}")
+        if row["command"]:
+            typer.echo(f"{'':<53} {row['command']}")
+    if not what_for:
+        typer.echo(f"Next: parity311 records check {records} --what-for")
 
 
 @records_app.command("compare")

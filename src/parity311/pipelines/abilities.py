@@ -1,0 +1,161 @@
+"""What can be done with records, said before it is asked: tried, domain by domain, not guessed.
+
+Each answer is that of the very functions that the commands call, so that what is promised works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from parity311.audit.cells import read_inputs
+from parity311.domains import all_domains, get_domain
+from parity311.errors import Parity311Error
+from parity311.estimation.correction import FALLBACK, PREFERRED, Correction
+from parity311.estimation.world import open_world
+from parity311.evaluation.off_policy.backtest import prepare_backtest
+from parity311.records.store import Records
+from parity311.reporting.calibration import calibrate
+
+POSSIBLE, PARTLY, NOT = "possible", "partly", "not"
+WORK = ("reporting correction", "learning", "backtest", "audit")
+"""What records may be used for."""
+MORE_DATA = {
+    "reporting correction": "more months of a source that marks duplicates (in a map: duplicate "
+    "or parent)",
+    "learning": "inspection times and what inspectors found, over more months",
+    "backtest": "a log of what was decided, by the domain's own actions, and what came of it",
+    "audit": "more complaints with a tract, in at least two income quintiles",
+}
+"""What would make possible what is not."""
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Ability:
+    """Whether one piece of work can be done with one domain's records."""
+
+    domain: str
+    work: str
+    state: str
+    reason: str = ""
+    needed: str = ""
+    """What data would make it possible; empty where it is."""
+    command: str = ""
+    """What to type; empty where it cannot be done."""
+
+
+def find_abilities(records: Records, tell: Tell = lambda line: None) -> list[Ability]:
+    """Try every piece of work with every domain of a records folder."""
+    found = []
+    for domain in records.domains:
+        tell(f"trying {domain}")
+        correction = _correction(records, domain)
+        found += [
+            correction,
+            _learning(records, domain),
+            _backtest(records, domain),
+            _audit(records, domain),
+        ]
+    return found
+
+
+def abilities_to_plain(found: list[Ability]) -> list[dict[str, Any]]:
+    """The answers as plain rows."""
+    return [asdict(one) for one in found]
+
+
+def _answer(domain: str, work: str, state: str, reason: str = "", command: str = "") -> Ability:
+    needed = "" if state == POSSIBLE else MORE_DATA[work]
+    return Ability(domain, work, state, reason, needed, command)
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _correction(records: Records, domain: str) -> Ability:
+    work, command = WORK[0], f"reporting estimate --records {records.folder} --domain {domain}"
+    try:
+        fitted = calibrate(records, domain, estimator=PREFERRED)
+    except (Parity311Error, np.linalg.LinAlgError) as error:
+        return _answer(domain, work, NOT, _said(error))
+    known = Correction({PREFERRED: fitted}, {}, PREFERRED)
+    if known.describe()["is_wide"]:
+        return _answer(
+            domain, work, PARTLY, "the interval of the estimate is wide", f"parity311 {command}"
+        )
+    return _answer(domain, work, POSSIBLE, "", f"parity311 {command}")
+
+
+def _learning(records: Records, domain: str) -> Ability:
+    """Whether params can be estimated, with the usual estimator or with complaints as they are."""
+    work, reasons = WORK[1], []
+    if domain not in all_domains():
+        return _answer(domain, work, NOT, "no decision process has this name")
+    for estimator in (PREFERRED, FALLBACK):
+        try:
+            _ = open_world(get_domain(domain), records, None, estimator).estimated
+        except (Parity311Error, np.linalg.LinAlgError) as error:
+            reasons.append(_said(error))
+            continue
+        command = f"parity311 train {domain} --records {records.folder}"
+        if not reasons:
+            return _answer(domain, work, POSSIBLE, "", command)
+        reason = f"complaints stand for incidents, since: {reasons[0]}"
+        return _answer(domain, work, PARTLY, reason, f"{command} --estimator {estimator}")
+    return _answer(domain, work, NOT, reasons[-1])
+
+
+def _backtest(records: Records, domain: str) -> Ability:
+    work, reasons = WORK[2], []
+    if domain not in all_domains():
+        return _answer(domain, work, NOT, "no decision process has this name")
+    for estimator in (PREFERRED, FALLBACK):
+        try:
+            prepare_backtest(domain, records.folder, (), estimator=estimator)
+        except (Parity311Error, np.linalg.LinAlgError) as error:
+            reasons.append(_said(error))
+            continue
+        command = f"parity311 backtest {domain} --records {records.folder}"
+        if not reasons:
+            return _answer(domain, work, POSSIBLE, "", command)
+        reason = f"complaints stand for incidents, since: {reasons[0]}"
+        return _answer(domain, work, PARTLY, reason, f"{command} --reporting-estimator {estimator}")
+    return _answer(domain, work, NOT, reasons[-1])
+
+
+def _audit(records: Records, domain: str) -> Ability:
+    """Whether two income quintiles or more have enough to be compared."""
+    from parity311.audit.spec import AuditSpec
+
+    work, spec = WORK[3], AuditSpec()
+    first, last = records.window
+    try:
+        inputs = read_inputs(records, domain, date_from=first, date_to=last)
+    except Parity311Error as error:
+        return _answer(domain, work, NOT, _said(error))
+    cells, places = inputs.cells, inputs.places
+    placed = cells.tract >= 0
+    counts = np.bincount(cells.tract[placed], cells.n_complaints[placed], places.n_tracts)
+    enough = [
+        counts[places.income_quintile == quintile].sum() >= spec.minimum_events
+        and (counts[places.income_quintile == quintile] > 0).sum() >= spec.minimum_tracts
+        for quintile in range(1, 6)
+    ]
+    command = f"parity311 audit {records.folder} --domains {domain}"
+    n = int(np.sum(enough))
+    if n < 2:
+        return _answer(
+            domain,
+            work,
+            NOT,
+            f"{n} of 5 income quintiles have {spec.minimum_events} complaints in "
+            f"{spec.minimum_tracts} tracts",
+        )
+    if n < 5:
+        return _answer(domain, work, PARTLY, f"{n} of 5 income quintiles can be compared", command)
+    return _answer(domain, work, POSSIBLE, "", command)
