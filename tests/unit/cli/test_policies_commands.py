@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.unit.lifecycle.offices import Office
 
-from parity311.cli import lifecycle, main
+from parity311.cli import main, options
 
 Call = Callable[..., tuple[int, str, str]]
 BY = ("--by", "A. Okafor", "--reason", "yearly review")
