@@ -17,6 +17,7 @@ import numpy as np
 
 from parity311.agents.package import MANIFEST
 from parity311.audit.gap import FAIL, INSUFFICIENT
+from parity311.errors import EstimationError
 from parity311.estimation.correction import FALLBACK
 from parity311.lifecycle.calibrating import calibrate_step, incidents_step, strata_step
 from parity311.lifecycle.cycle_config import CycleConfig, check_cycle
@@ -32,6 +33,8 @@ from parity311.storage.locks import one_writer
 from parity311.storage.strict_json import to_json
 
 PROPOSED, HELD, REFUSED = "proposed", "held", "refused"
+NOT_AUDITED = "NONE"
+"""In the place of a verdict where there was nothing to audit."""
 DECISION, DECISION_TEXT = "decision.json", "decision.md"
 Progress = Callable[[str, float, float], None]
 """(stage, so far, total)"""
@@ -69,29 +72,38 @@ def run_cycle(
     with one_writer(root):
         steps = Steps(root)
         tell = lambda number, name: progress(f"{domain.slug}: {name}", number, 7)  # noqa: E731
-        tell(0, "propensity")
-        propensity = calibrate_step(steps, domain, opened, config)
-        tell(1, "incidents")
-        incidents = incidents_step(steps, propensity)
-        tell(2, "strata")
-        strata = strata_step(steps, propensity, incidents)
-        learner = Learner(domain, opened, config, propensity)
-        tell(3, "denominators")
-        denominators = denominators_step(steps, learner, strata)
-        tell(4, "training")
-        trained = train_step(steps, learner, denominators, progress)
-        tell(5, "audit")
-        audited = audit_step(steps, learner, denominators, trained)
-        tell(6, "decision")
-        package = trained.folder / trained.result["package"]
-        decided = steps.take(
-            "decision",
-            {"by": by, "reason": reason, "database": registry.database.where},
-            lambda folder: _decide(
-                folder, registry, config, package, [propensity, trained, audited], by, reason
-            ),
-            after=[audited],
-        )
+        try:
+            tell(0, "propensity")
+            propensity = calibrate_step(steps, domain, opened, config)
+            tell(1, "incidents")
+            incidents = incidents_step(steps, propensity)
+            tell(2, "strata")
+            strata = strata_step(steps, propensity, incidents)
+            learner = Learner(domain, opened, config, propensity)
+            tell(3, "denominators")
+            denominators = denominators_step(steps, learner, strata)
+            tell(4, "training")
+            trained = train_step(steps, learner, denominators, progress)
+            tell(5, "audit")
+            audited = audit_step(steps, learner, denominators, trained)
+            tell(6, "decision")
+            package = trained.folder / trained.result["package"]
+            decided = steps.take(
+                "decision",
+                {"by": by, "reason": reason, "database": registry.database.where},
+                lambda folder: _decide(
+                    folder, registry, config, package, [propensity, trained, audited], by, reason
+                ),
+                after=[audited],
+            )
+        except EstimationError as error:
+            why = " ".join(str(error).split())
+            decided = steps.take(
+                "decision",
+                {"by": by, "reason": reason, "cannot": why},
+                lambda folder: _give_up(folder, config, why),
+                after=list(steps.done),
+            )
         tell(7, "decision")
     return {
         **decided.result,
@@ -151,6 +163,15 @@ def _decide(
     }
     write_text_aside(folder / DECISION, to_json(found))
     write_text_aside(folder / DECISION_TEXT, _in_words(config, found))
+    return found
+
+
+def _give_up(folder: Path, config: CycleConfig, why: str) -> dict[str, Any]:
+    """Refuse where the records do not suffice for an estimate; the reason says what is needed."""
+    reasons = [f"the records do not suffice: {why}"]
+    found = {"outcome": REFUSED, "version": None, "verdict": NOT_AUDITED, "reasons": reasons}
+    write_text_aside(folder / DECISION, to_json(found))
+    write_text_aside(folder / DECISION_TEXT, f"# {config.domain}: {REFUSED}\n\n- {reasons[0]}\n")
     return found
 
 
