@@ -57,6 +57,9 @@ def share_cell(row: dict[str, Any]) -> str:
     if not row["has_head_room"]:
         return "no head-room"
     told = show(row["share_of_way"], 100.0, 1)
+    if row.get("share_of_learnable"):
+        learnable = show(row["share_of_learnable"], 100.0, 1)
+        return f"{told} to the ceiling, {learnable} to what can be learned"
     if row["ceiling"] == "exact":
         return f"{told} to the ceiling"
     end = "the best known" if had_rivals(row) else "the best rule known"

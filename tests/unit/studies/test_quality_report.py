@@ -33,6 +33,7 @@ def write_parts(
     ceiling: float = 10.0,
     seeds: tuple[int, ...] = SEEDS,
     is_exact: bool = True,
+    learnable: float | None = None,
 ) -> None:
     """Parts of four cities in which every policy is the same constant above today's rule."""
     rng = np.random.default_rng(0)
@@ -46,8 +47,13 @@ def write_parts(
             return {"policy": name, "trial": gain, "rewards": (of + gain + noise).tolist()} | more
 
         names = {"balanced": 0.0, "random": -3.0, "index": 8.0, BELIEVED: 9.7, CEILING: ceiling}
+        names |= {"always": 99.0} if setting == "boiler" else {}
         parts: dict[str, Any] = {
-            "rules": {"is_exact": is_exact, "policies": [policy(n, g) for n, g in names.items()]}
+            "rules": {
+                "is_exact": is_exact,
+                "learnable_share": learnable,
+                "policies": [policy(n, g) for n, g in names.items()],
+            }
         }
         parts["swaps"] = {"policies": [policy("with the truth about what visits find", 9.9)]}
         for name, gain in (gains or GAINS).items():
@@ -107,6 +113,18 @@ def test_noise_does_not_make_the_best_rule_easier_to_reach() -> None:
     assert BARS["best_rule"].judge(noisy) == "missed"
     nothing_to_gain = record | {"head_room": {"value": 0.0}}
     assert BARS["best_rule"].judge(nothing_to_gain) == "missed"
+
+
+@pytest.mark.parametrize(("gain", "verdict"), [(8.5, "met"), (8.0, "missed")])
+def test_boiler_is_held_against_what_is_learnable(
+    tmp_path: Path, gain: float, verdict: str
+) -> None:
+    gains = dict.fromkeys(("dqn", "dqn_steady", "plan"), gain)
+    write_parts(tmp_path, "boiler", gains, learnable=0.9)
+    (row,) = report(tmp_path, ["boiler"], SEEDS)["settings"]
+    assert row["share_of_way"]["value"] == pytest.approx(gain / 10.0, abs=0.01)
+    assert row["share_of_learnable"]["value"] == pytest.approx(gain / 9.0, abs=0.01)
+    assert row["verdict"] == verdict
 
 
 def test_the_agent_is_chosen_on_validation_not_on_what_is_scored(tmp_path: Path) -> None:

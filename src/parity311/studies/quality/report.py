@@ -304,10 +304,14 @@ def _figures(cities: Sequence[CityScores]) -> dict[str, Any]:
     def gain(rewards: np.ndarray) -> dict[str, float | None]:
         return figure(lambda x, base: (x - base) / np.abs(base), rewards, today)
 
-    def share(rewards: np.ndarray) -> dict[str, float | None] | None:
+    def share(rewards: np.ndarray, end: np.ndarray = ceiling) -> dict[str, float | None] | None:
         if not has_room:
             return None
-        return figure(lambda x, base, top: (x - base) / (top - base), rewards, today, ceiling)
+        return figure(lambda x, base, top: (x - base) / (top - base), rewards, today, end)
+
+    could = [city.learnable_share for city in cities]
+    known = np.array([value for value in could if value is not None])
+    learnable = today + known * (ceiling - today) if len(known) == len(cities) else None
 
     return {
         "today": figure(np.asarray, today),
@@ -315,6 +319,7 @@ def _figures(cities: Sequence[CityScores]) -> dict[str, Any]:
         "has_head_room": has_room,
         "share_of_way": share(best),
         "share_of_way_of_estimated_optimum": share(believed),
+        "share_of_learnable": None if learnable is None else share(best, learnable),
         "share_by_city": {city.seed: _share(city) for city in cities} if has_room else None,
         "regret": figure(subtract, ceiling, best),
         "estimation_loss": figure(subtract, ceiling, believed),

@@ -119,6 +119,12 @@ def _judge_share(found: Mapping[str, Any]) -> str:
     return _met(found["share_of_way"]["lower"] >= SHARE_BAR)
 
 
+def _judge_learnable(found: Mapping[str, Any]) -> str:
+    if found["share_of_learnable"] is None:
+        return "no head-room"
+    return _met(found["share_of_learnable"]["lower"] >= SHARE_BAR)
+
+
 def _judge_best_rule(found: Mapping[str, Any]) -> str:
     margin = MARGIN * max(found["head_room"]["value"], 0.0)
     return _met(found["difference_to_best_rule"]["lower"] >= -margin)
@@ -128,6 +134,10 @@ BARS: dict[str, Bar] = {
     "share": Bar(
         f"at least {SHARE_BAR:.0%} of the way from today's rule to the ceiling, lower bound",
         _judge_share,
+    ),
+    "learnable": Bar(
+        f"at least {SHARE_BAR:.0%} of the way from today's rule to what is learnable, lower bound",
+        _judge_learnable,
     ),
     "gain": Bar(
         "better than BALANCED, interval above zero",
@@ -271,7 +281,7 @@ SETTINGS: dict[str, QualitySetting] = {
         ),
         # Few filings were looked into: a small network overfits their outcomes less.
         QualitySetting(
-            "boiler", "boiler", "share", (_dqn(8_000), _SMALL, PLAN), left_out=("always",)
+            "boiler", "boiler", "learnable", (_dqn(8_000), _SMALL, PLAN), left_out=("always",)
         ),
         QualitySetting(
             "electrical_revisit",
