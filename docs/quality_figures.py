@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs" / "results" / "quality.json"
@@ -116,20 +119,29 @@ def verdict_table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def spread(values: Sequence[float], factor: float = 1.0) -> str:
+    """The middle of the cities, and the least and the most of them."""
+    least, middle, most = (factor * float(x) for x in np.quantile(values, (0.0, 0.5, 1.0)))
+    return f"{middle:.0f} ({least:.0f} to {most:.0f})"
+
+
 def lifetime_table(rows: list[dict[str, Any]]) -> str:
-    """City by city: what is estimated of how long incidents last, and the share reached."""
+    """What is estimated of how long incidents last, and the share reached, over the cities."""
     lines = [
-        "| setting | city | incidents last, days: estimated | true | share of the way, % |",
-        "| --- | --- | ---: | ---: | ---: |",
+        "| setting, middle city (least to most) | incidents last, days: estimated | true | "
+        "share of the way, % |",
+        "| --- | ---: | ---: | ---: |",
     ]
     for row in rows:
         shares = row["share_by_city"] or {}
-        for seed, days in row["lifetime_days"].items():
-            if seed in shares:
-                lines.append(
-                    f"| {row['setting']} | {seed} | {days['estimated']:.0f} | {days['true']:.0f} | "
-                    f"{100.0 * shares[seed]:.0f} |"
-                )
+        own = [seed for seed in row["lifetime_days"] if seed in shares]
+        if own:
+            estimated, true = (
+                spread([row["lifetime_days"][seed][kind] for seed in own])
+                for kind in ("estimated", "true")
+            )
+            reached = spread([shares[seed] for seed in own], 100.0)
+            lines.append(f"| {row['setting']} | {estimated} | {true} | {reached} |")
     return "\n".join(lines) if len(lines) > 2 else ""
 
 
@@ -153,20 +165,23 @@ def swap_table(rows: list[dict[str, Any]]) -> str:
 
 
 def learnable_table(rows: list[dict[str, Any]]) -> str:
-    """City by city: what could be learned at all, where the ceiling is a table's own Bayes rule."""
+    """What could be learned at all, where the ceiling is a table's own Bayes rule."""
     lines = [
-        "| setting | city | reached by a rule that knows the truth of half the year, % | "
-        "best agent, % |",
-        "| --- | --- | ---: | ---: |",
+        "| setting, middle city (least to most) | reached by a rule that knows the truth of half "
+        "the year, % | best agent, % |",
+        "| --- | ---: | ---: |",
     ]
     for row in rows:
         shares = row["share_by_city"] or {}
-        for seed, share in row.get("learnable_share", {}).items():
-            if share is not None and seed in shares:
-                lines.append(
-                    f"| {row['setting']} | {seed} | {100.0 * share:.0f} | "
-                    f"{100.0 * shares[seed]:.0f} |"
-                )
+        known = {
+            seed: share
+            for seed, share in row.get("learnable_share", {}).items()
+            if share is not None and seed in shares
+        }
+        if known:
+            could = spread(list(known.values()), 100.0)
+            reached = spread([shares[seed] for seed in known], 100.0)
+            lines.append(f"| {row['setting']} | {could} | {reached} |")
     return "\n".join(lines) if len(lines) > 2 else ""
 
 

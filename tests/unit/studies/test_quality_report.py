@@ -209,14 +209,16 @@ def test_missing_parts_are_those_prepared_and_not_measured(tmp_path: Path) -> No
 
 def test_lifetimes_are_read_from_the_prepared_params(tmp_path: Path) -> None:
     write_parts(tmp_path)
-    for kind, days in (("estimated", 50.0), ("true", 120.0)):
-        path = quality_jobs.params_path(tmp_path, "snad", "", 1, kind)
+    for seed, kind, days in (
+        (1, "estimated", 50.0), (1, "true", 120.0), (2, "estimated", 90.0), (2, "true", 122.0),
+    ):  # fmt: skip
+        path = quality_jobs.params_path(tmp_path, "snad", "", seed, kind)
         save_file({".lifetime_days": np.array(days, np.float32)}, path)
     (row,) = report(tmp_path, ["snad"], SEEDS)["settings"]
-    assert row["lifetime_days"] == {1: {"estimated": 50.0, "true": 120.0}}
+    assert row["lifetime_days"][1] == {"estimated": 50.0, "true": 120.0}
     kept = tmp_path / "quality.json"
     kept.write_text(json.dumps({"settings": [row]}))
-    assert "| snad | 1 | 50 | 120 | 98 |" in quality_block(kept)
+    assert "| snad | 70 (50 to 90) | 121 (120 to 122) | 98 (98 to 98) |" in quality_block(kept)
 
 
 def test_the_page_shows_every_setting_or_says_that_none_is_measured(tmp_path: Path) -> None:
