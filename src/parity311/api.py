@@ -127,9 +127,9 @@ def compare(
     --------
     >>> rows = parity311.compare(trained, params, n_episodes=2)
     >>> [row["policy"] for row in rows]  # doctest: +NORMALIZE_WHITESPACE
-    ['balanced', 'expert', 'always', 'never', 'random', 'score', 'dual_threshold', 'dqn',
+    ['balanced', 'emerg', 'expert', 'always', 'never', 'random', 'score', 'dual_threshold', 'dqn',
      'static_thresholds', 'ceiling']
-    >>> rows[3]["visits_per_complaint"]["value"]
+    >>> rows[4]["visits_per_complaint"]["value"]
     0.0
     """
     import jax
