@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+import parity311
 from parity311.domains import all_domains
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "parity311"
+SOURCE = Path(parity311.__file__).resolve().parent
 GUARDED = (
     "domains/", "engines/", "estimation/", "reporting/", "agents/", "training/", "serving/",
 )  # fmt: skip
