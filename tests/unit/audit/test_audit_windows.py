@@ -40,7 +40,7 @@ def test_a_duplicate_is_one_of_the_same_tract_week(inputs: AuditInputs) -> None:
     assert inputs.windows.n_repeats[0, 0] == 1
 
 
-@pytest.mark.parametrize("estimand", sorted(ESTIMANDS))
+@pytest.mark.parametrize("estimand", sorted(set(ESTIMANDS) - {"as_given"}))
 def test_windows_and_cells_count_the_same(tiny_records: Path, estimand: str) -> None:
     found = read_inputs(
         open_records(tiny_records), "heat", date_from=FROM, date_to=TO, estimand=estimand
