@@ -202,7 +202,7 @@ def prepare_into(folder: Path) -> None:
 
 
 def reproduce_into(folder: Path) -> None:
-    _claim(folder, {"preset": "small", "seed": 1})
+    _claim(folder, {"preset": "small", "seed": 1, "programme": "ours"})
 
 
 def sweep_into(folder: Path, *, worth: float = 1.0, resume: bool = False) -> None:
@@ -237,7 +237,7 @@ def test_a_reproduction_of_another_seed_is_refused(tmp_path: Path) -> None:
     reproduce_into(tmp_path / "r")
     reproduce_into(tmp_path / "r")
     with pytest.raises(InputError, match="was prepared with .*'seed': 1.*choose another folder"):
-        _claim(tmp_path / "r", {"preset": "small", "seed": 2})
+        _claim(tmp_path / "r", {"preset": "small", "seed": 2, "programme": "ours"})
 
 
 def test_a_training_and_a_reproduction_have_one_writer(tmp_path: Path) -> None:
