@@ -7,17 +7,17 @@ threshold or a swapped denominator is a different specification and shows as one
 from __future__ import annotations
 
 import hashlib
-import tomllib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict
 
 from parity311.errors import InputError, unknown_name
 from parity311.limits import LARGEST_GAP, LARGEST_SEED, SMALL_RATE, ratio_of_gap
 from parity311.records.strata import GROUPED_BY
 from parity311.storage.strict_json import canonical_json, to_plain
+from parity311.storage.toml_files import checked, read_toml
 
 SPEC_VERSION = 1
 """Rises when a specification written earlier would mean something else now."""
@@ -161,34 +161,14 @@ def _check_numbers(spec: AuditSpec) -> None:
             raise InputError(f"{name} is {getattr(spec, name)}; it must be at least 2.")
 
 
-_ADAPTER = TypeAdapter(AuditSpec)
-
-
 def read_spec(path: str | Path) -> AuditSpec:
     """Read a specification from TOML; an unknown key, a wrong type or value is one clear line."""
-    try:
-        plain = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(
-            f"Cannot read {path}: {error.strerror or error}; name a TOML file."
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is not TOML ({error}); correct it and try again.") from error
-    return spec_from_plain(plain)
+    return spec_from_plain(read_toml(path))
 
 
 def spec_from_plain(plain: Any) -> AuditSpec:
     """Check and build a specification from plain values (what TOML or a run holds)."""
-    try:
-        return _ADAPTER.validate_python(plain)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the specification"
-        names = ", ".join(field.name for field in fields(AuditSpec))
-        raise InputError(
-            f"Audit specification: {where}: {first['msg'].lower()} (given "
-            f"{first['input']!r:.60}); its fields are {names}."
-        ) from error
+    return checked(AuditSpec, plain, "Audit specification")
 
 
 def write_spec(spec: AuditSpec) -> str:

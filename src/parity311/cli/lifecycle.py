@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,18 +89,6 @@ def propose_command(
     typer.echo(f"Next: parity311 policies release {version} --by NAME --reason TEXT")
 
 
-@policies_app.command("shadow")
-def shadow_command(
-    version: VersionName,
-    by: By,
-    reason: Why,
-    database: DatabaseOption = DEFAULT_DATABASE,
-    as_json: Json = False,
-) -> None:
-    """Let a version recommend beside today's rule without being followed."""
-    _act("shadow", version, by, reason, database, as_json)
-
-
 @policies_app.command("compare")
 def compare_command(
     version: VersionName,
@@ -148,64 +137,42 @@ def release_command(
     _act("release", version, by, reason, database, as_json, insufficient_because)
 
 
-@policies_app.command("watch")
-def watch_command(
-    domain: DomainName,
-    by: By,
-    reason: Why,
-    database: DatabaseOption = DEFAULT_DATABASE,
-    as_json: Json = False,
-) -> None:
-    """Say that the policy that decides is looked at closely; it goes on deciding."""
-    _act("watch", domain, by, reason, database, as_json)
+ACTS_ON_A_VERSION = {
+    "shadow": "Let a version recommend beside today's rule without being followed.",
+    "retire": "Retire a version for good.",
+}
+ACTS_IN_A_DOMAIN = {
+    "watch": "Say that the policy that decides is looked at closely; it goes on deciding.",
+    "suspend": "Stop the policy of a domain: today's rule decides until it is resumed.",
+    "resume": "Let the policy of a domain that was suspended or watched decide again.",
+    "rollback": "Retire the policy of a domain; the one before it decides again, or today's rule.",
+}
 
 
-@policies_app.command("suspend")
-def suspend_command(
-    domain: DomainName,
-    by: By,
-    reason: Why,
-    database: DatabaseOption = DEFAULT_DATABASE,
-    as_json: Json = False,
-) -> None:
-    """Stop the policy of a domain: today's rule decides until it is resumed."""
-    _act("suspend", domain, by, reason, database, as_json)
+def _act_on_a_version(action: str) -> Callable[..., None]:
+    def command(
+        version: VersionName,
+        by: By,
+        reason: Why,
+        database: DatabaseOption = DEFAULT_DATABASE,
+        as_json: Json = False,
+    ) -> None:
+        _act(action, version, by, reason, database, as_json)
+
+    return command
 
 
-@policies_app.command("resume")
-def resume_command(
-    domain: DomainName,
-    by: By,
-    reason: Why,
-    database: DatabaseOption = DEFAULT_DATABASE,
-    as_json: Json = False,
-) -> None:
-    """Let the policy of a domain that was suspended or watched decide again."""
-    _act("resume", domain, by, reason, database, as_json)
+def _act_in_a_domain(action: str) -> Callable[..., None]:
+    def command(
+        domain: DomainName,
+        by: By,
+        reason: Why,
+        database: DatabaseOption = DEFAULT_DATABASE,
+        as_json: Json = False,
+    ) -> None:
+        _act(action, domain, by, reason, database, as_json)
 
-
-@policies_app.command("rollback")
-def rollback_command(
-    domain: DomainName,
-    by: By,
-    reason: Why,
-    database: DatabaseOption = DEFAULT_DATABASE,
-    as_json: Json = False,
-) -> None:
-    """Retire the policy of a domain; the one before it decides again, or today's rule."""
-    _act("rollback", domain, by, reason, database, as_json)
-
-
-@policies_app.command("retire")
-def retire_command(
-    version: VersionName,
-    by: By,
-    reason: Why,
-    database: DatabaseOption = DEFAULT_DATABASE,
-    as_json: Json = False,
-) -> None:
-    """Retire a version for good."""
-    _act("retire", version, by, reason, database, as_json)
+    return command
 
 
 def _act(
@@ -228,6 +195,12 @@ def _act(
     changes = ", ".join(f"{one} is {state}" for one, state in entry.details["changes"].items())
     typer.echo(f"{changes}; {decides or TODAY} decides in {entry.domain}")
     typer.echo(f"Entry {entry.seq} of the log, {entry.hash}")
+
+
+for _action, _words in ACTS_ON_A_VERSION.items():
+    policies_app.command(_action, help=_words)(_act_on_a_version(_action))
+for _action, _words in ACTS_IN_A_DOMAIN.items():
+    policies_app.command(_action, help=_words)(_act_in_a_domain(_action))
 
 
 @policies_app.command("log")

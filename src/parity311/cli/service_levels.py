@@ -180,7 +180,8 @@ def design_command(
     as_json: Json = False,
 ) -> None:
     """Search budgets, priorities and reviews that lose little in cost and in equity."""
-    from parity311.pipelines.design_levels import DesignConfig, design_levels
+    from parity311.pipelines.design_levels import design_levels
+    from parity311.pipelines.design_task import DesignConfig
     from parity311.pipelines.progress import progress_bars
 
     config = DesignConfig(

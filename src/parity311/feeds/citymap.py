@@ -8,7 +8,6 @@ same as for New York.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -29,6 +28,7 @@ from parity311.feeds.staging import Clock, rows_of, staged
 from parity311.feeds.tracts import SHARES, TractFigures
 from parity311.records.schema import CHANNELS, DISPOSITION_CLASSES, SEVERITIES
 from parity311.records.sql import connect, identifier, literal, literals
+from parity311.storage.toml_files import read_toml
 
 COMPLAINT_FIELDS = (
     "key",
@@ -263,10 +263,7 @@ def read_city_map(path: Path) -> CityMap:
             f"records map FILE` proposes one), or the name of one that is here: "
             f"{', '.join(packaged_maps())}."
         )
-    try:
-        content = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is not valid TOML ({error}); correct that line.") from error
+    content = read_toml(path)
     for name in content:
         if name not in TABLES:
             raise unknown_name(f"entry in {path.name}", name, TABLES)

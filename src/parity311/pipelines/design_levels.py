@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import date
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parity311.errors import EstimationError, InputError, unknown_name
-from parity311.pipelines.audit_records import add_records, estimate_incidents
+from parity311.errors import EstimationError
+from parity311.pipelines.audit_records import add_records
+from parity311.pipelines.design_task import (
+    CHOICES,
+    DesignConfig,
+    DesignTask,
+    check_config,
+    read_setting,
+    read_task,
+)
 from parity311.pipelines.progress import Report as Progress
-from parity311.records.schema import SEVERITIES
-from parity311.records.store import Records, open_records
+from parity311.records.store import open_records
 from parity311.report.design_page import write_design_page
 from parity311.report.store import start_run
 from parity311.service_levels.designs import (
-    DISTRICT,
     KEPT_PARTS,
-    REVIEW_EVERY,
-    Setting,
     design_from_numbers,
     proportional_numbers,
 )
 from parity311.service_levels.levels import CellDesign, ServiceLevels, write_levels
-from parity311.service_levels.losses import Need, share_within, visited_shares
+from parity311.service_levels.losses import share_within
 from parity311.service_levels.promises import (
     FOLLOWED_DAYS,
     N_QUARTERS,
@@ -36,11 +39,7 @@ from parity311.service_levels.promises import (
     judge_cells,
 )
 from parity311.service_levels.requests import (
-    DISTRICTS,
-    Requests,
     count_cells,
-    read_requests,
-    visits_after,
 )
 from parity311.service_levels.score import (
     LITERATURE,
@@ -48,7 +47,6 @@ from parity311.service_levels.score import (
     OURS,
     DesignScores,
     ScoredYear,
-    check_losses,
     fit_today,
     rank_correlation,
     score_designs,
@@ -61,63 +59,15 @@ from parity311.service_levels.search import (
     search_by_weights,
     search_front,
 )
-from parity311.service_levels.years import (
-    YEAR_DAYS,
-    RecordedDays,
-    check_capacity,
-    count_days,
-)
 from parity311.storage.strict_json import write_json
 
 TODAY = "today's rule"
-CHOICES = ("efficient", "balanced", "equitable")
 PAGE, FIGURES_FILE = "design.html", "design.json"
 N_PROMISE_YEARS = 19
 SEARCH_SEED, SELECT_SEED, LATER_SEED, PROMISE_SEED = 0, 1_000, 2_000, 3_000
 """Draws for searching, choosing, judging and promising never meet."""
-LEAST_TARGET_YEARS = 2
 START_RETENTIONS = (1.0, 0.5, 0.1)
 """What the rules that a search starts from keep at a review."""
-
-
-@dataclass(frozen=True)
-class DesignConfig:
-    """What a design depends on."""
-
-    records: str
-    domain: str
-    districts: str = "borough"
-    scope: str = DISTRICT
-    losses: str = OURS
-    floor: float = 0.2
-    """least visited share of every cell"""
-    capacity_factor: float = 1.0
-    review_every: int = REVIEW_EVERY
-    share: float = 0.8
-    confidence: float = 0.9
-    generations: int = 60
-    population: int = 64
-    later_draws: int = 10
-    """Years drawn from the later one that a design is judged on"""
-    seed: int = 0
-    targets: tuple[tuple[str, int], ...] = ()
-    """(category, days) that the share must be visited within, in every district"""
-    fewest: int = 100
-
-
-@dataclass(frozen=True)
-class DesignTask:
-    """A domain on record, split into years to search on and a later one to judge by."""
-
-    requests: Requests
-    past: RecordedDays
-    later: RecordedDays
-    visited: NDArray[np.float64]
-    """(B, K) recorded visited share of the past years"""
-    need: Need
-    need_words: str
-    codes: tuple[str, ...]
-    later_from: date
 
 
 def design_levels(
@@ -128,7 +78,7 @@ def design_levels(
     records = open_records(config.records)
     task = read_task(records, config)
     past = [
-        scored_year(_setting(task.past.year(y), config), SEARCH_SEED + config.seed + y)
+        scored_year(read_setting(task.past.year(y), config), SEARCH_SEED + config.seed + y)
         for y in range(task.past.n_years)
     ]
     found, second = _search(config, task, past, progress)
@@ -156,84 +106,6 @@ def design_levels(
     kept = write_levels(out, levels[choice]) if out is not None else None
     levels_path = run.final_path / f"service-levels-{choice}.toml"
     return {"run": run.id, "page": str(page), "levels": str(kept or levels_path), **figures}
-
-
-def check_config(config: DesignConfig, choice: str) -> None:
-    """Refuse what cannot work before anything is read."""
-    check_losses(config.losses)
-    if choice not in CHOICES:
-        raise unknown_name("choice", choice, CHOICES)
-    if config.districts not in DISTRICTS:
-        raise unknown_name("districts", config.districts, DISTRICTS)
-    if not 0.0 <= config.floor < 1.0 or not 0.0 < config.share < 1.0:
-        raise InputError(
-            f"Floor {config.floor} and share {config.share} were given; both must lie between 0 "
-            "and 1."
-        )
-    for category, days in config.targets:
-        if not 0 <= days <= FOLLOWED_DAYS:
-            raise InputError(
-                f"{category!r} has a target of {days} days; a clock runs from 0 to "
-                f"{FOLLOWED_DAYS}, give days between."
-            )
-
-
-def read_task(records: Records, config: DesignConfig) -> DesignTask:
-    """Read a domain's requests and split its years: the last whole one is later."""
-    requests = read_requests(records, config.domain, districts=config.districts)
-    requests = requests.pooled(config.fewest)
-    for category, _ in config.targets:
-        if category not in requests.categories:
-            raise unknown_name("category", category, requests.categories)
-    first, last = (day.toordinal() - date(1970, 1, 1).toordinal() for day in records.window)
-    days = count_days(requests, first, last)
-    if days.n_years < LEAST_TARGET_YEARS:
-        raise EstimationError(
-            f"{records.folder} has {days.n_years} whole year of {config.domain!r}; a design needs "
-            f"{LEAST_TARGET_YEARS}, one to search on and a later one to judge by. Give more months."
-        )
-    n_past = days.n_years - 1
-    check_capacity(days.first_years(n_past), config.floor, config.capacity_factor)
-    start = first + n_past * YEAR_DAYS
-    before = np.flatnonzero(requests.received_day < start)
-    shares = visited_shares(visits_after(requests.take(before), 128), count_cells(requests, before))
-    need, words = _read_need(records, requests, config)
-    codes = [np.bincount(requests.code[requests.category == k], minlength=4).argmax()
-             for k in range(len(requests.categories))]  # fmt: skip
-    return DesignTask(
-        requests, days.first_years(n_past), days.year(n_past), shares[..., 0], need, words,
-        tuple(SEVERITIES[code] for code in codes), date.fromordinal(start + 719163),
-    )  # fmt: skip
-
-
-def _read_need(records: Records, requests: Requests, config: DesignConfig) -> tuple[Need, str]:
-    """Reported share of incidents by district, and the strata of each cell's requests."""
-    first, last = records.window
-    draws, words = estimate_incidents(records, config.domain, first, last, config.seed)
-    shape = (len(requests.districts), len(requests.categories))
-    held = np.zeros((*shape, len(requests.strata)))
-    np.add.at(held, (requests.district, requests.category, requests.stratum), 1.0)
-    shares = held / np.maximum(held.sum(axis=-1, keepdims=True), 1.0)
-    reported = np.ones(shape)
-    if draws is not None:
-        column = "borough" if config.districts == "borough" else "community_board"
-        names = [str(one) for one in records.table("tracts")[column].to_pylist()]
-        place = {name: b for b, name in enumerate(requests.districts)}
-        district = np.array([place.get(name, -1) for name in names])
-        incidents = np.asarray(draws, np.float64).mean(axis=0)
-        total = np.bincount(district[district >= 0], incidents[district >= 0], shape[0])
-        cases = np.bincount(requests.district, minlength=shape[0])
-        ratio = np.clip(cases / np.maximum(total, 1.0), 0.05, 1.0)
-        reported = np.repeat(ratio[:, None], shape[1], axis=1)
-    return Need(reported, requests.strata, shares), words
-
-
-def _setting(days: RecordedDays, config: DesignConfig) -> Setting:
-    return days.setting(
-        scope=config.scope,
-        review_every=config.review_every,
-        capacity_factor=config.capacity_factor,
-    )
 
 
 def _search(
@@ -287,7 +159,7 @@ def _choose(config: DesignConfig, task: DesignTask, numbers: NDArray) -> dict[st
     """Named choices, from fresh draws of the past years: nothing later is looked at."""
     rng = np.random.default_rng(SELECT_SEED + config.seed)
     years = [
-        scored_year(_setting(task.past.draw_year(rng), config), SELECT_SEED + config.seed + i)
+        scored_year(read_setting(task.past.draw_year(rng), config), SELECT_SEED + config.seed + i)
         for i in range(4)
     ]
     scores = score_designs(years, numbers, task.need)
@@ -339,7 +211,7 @@ def _score_later(config: DesignConfig, task: DesignTask, numbers: NDArray) -> De
     rng = np.random.default_rng(LATER_SEED + config.seed)
     later = [task.later, *(task.later.draw_year(rng) for _ in range(config.later_draws - 1))]
     years = [
-        scored_year(_setting(one, config), LATER_SEED + config.seed + i)
+        scored_year(read_setting(one, config), LATER_SEED + config.seed + i)
         for i, one in enumerate(later)
     ]
     return score_designs(years, numbers, task.need)
@@ -455,7 +327,7 @@ def _promise(
     """What each choice can promise, from years drawn from the past ones."""
     rng = np.random.default_rng(PROMISE_SEED + config.seed)
     years = [
-        scored_year(_setting(task.past.draw_year(rng), config), PROMISE_SEED + config.seed + i)
+        scored_year(read_setting(task.past.draw_year(rng), config), PROMISE_SEED + config.seed + i)
         for i in range(N_PROMISE_YEARS)
     ]
     scores = score_designs(years, numbers[list(chosen.values())], task.need)
@@ -500,7 +372,7 @@ def _levels(
     judged: Sequence[JudgedCell],
 ) -> ServiceLevels:
     """The file of one choice."""
-    setting = _setting(task.past, config)
+    setting = read_setting(task.past, config)
     design = design_from_numbers(setting, numbers[None])
     parts = setting.n_parts
     cells = tuple(

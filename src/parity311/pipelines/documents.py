@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import csv
 import io
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from parity311.report.sections import Column, Report, Section, TableView
 from parity311.report.store import start_run
 from parity311.report.tables import as_cell
 from parity311.storage.strict_json import to_json
+from parity311.storage.toml_files import read_toml
 
 NOT_PROVIDED = "not provided"
 """Stands where a person has not filled a field."""
@@ -281,14 +281,7 @@ class FilledField:
 
 def read_human_fields(path: Path) -> dict[str, str]:
     """Read what only people know; an unknown field is an error that lists the known ones."""
-    try:
-        plain = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(
-            f"Cannot read {path}: {error.strerror or error}; name a TOML file."
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is not TOML ({error}); correct it and try again.") from error
+    plain = read_toml(path)
     unknown = [name for name in plain if name not in HUMAN_FIELDS]
     if unknown:
         raise InputError(

@@ -14,12 +14,13 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict
 
 from parity311.errors import InputError, unknown_name
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
 from parity311.storage.aside import write_text_aside
 from parity311.storage.disk import telling_disk_errors
+from parity311.storage.toml_files import checked, read_toml
 
 FORMAT = "parity311 service levels"
 FORMAT_VERSION = 1
@@ -122,20 +123,9 @@ def in_force(versions: Sequence[ServiceLevels], received: date) -> ServiceLevels
     return max(begun, key=lambda one: one.valid_from or date.min, default=None)
 
 
-_ADAPTER = TypeAdapter(ServiceLevels)
-
-
 def read_levels(path: str | Path) -> ServiceLevels:
     """Read and check a file of service levels; what is wrong with it is one clear line."""
-    try:
-        plain = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(
-            f"Cannot read {path}: {error.strerror or error}; name a file of service levels."
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is not TOML ({error}); correct it and try again.") from error
-    return levels_from_plain(plain, str(path))
+    return levels_from_plain(read_toml(path, "a file of service levels"), str(path))
 
 
 def levels_from_plain(plain: Mapping[str, Any], where: str = "The service levels") -> ServiceLevels:
@@ -146,16 +136,7 @@ def levels_from_plain(plain: Mapping[str, Any], where: str = "The service levels
             f"this version reads {FORMAT!r}, version {FORMAT_VERSION}. Write it with "
             "`parity311 sla design` or `sla promise`."
         )
-    try:
-        found = _ADAPTER.validate_python(plain)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the file"
-        names = ", ".join(field.name for field in fields(ServiceLevels))
-        raise InputError(
-            f"{where}: {place}: {first['msg'].lower()} (given {first['input']!r:.60}); its fields "
-            f"are {names}."
-        ) from error
+    found = checked(ServiceLevels, plain, where)
     _check(found, where)
     return found
 

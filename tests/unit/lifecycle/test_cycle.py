@@ -94,8 +94,7 @@ class TestWhole:
         self, office: Any, city: Path
     ) -> None:
         folder, found = office
-        if not found["version"]:
-            pytest.skip("this one was refused")
+        assert found["version"], "this city's cycle ends in a proposal; choose one that does"
         (Path(found["folder"]) / "step.json").unlink()
         assert run(city, folder)["version"] == found["version"]
 

@@ -10,7 +10,8 @@ import pytest
 from parity311.city.build import build_city
 from parity311.domains import get_domain
 from parity311.errors import EstimationError, InputError
-from parity311.pipelines.design_levels import CHOICES, DesignConfig, design_levels
+from parity311.pipelines.design_levels import design_levels
+from parity311.pipelines.design_task import CHOICES, DesignConfig
 from parity311.pipelines.measure_levels import measure_levels
 from parity311.pipelines.promise_levels import PromiseConfig, promise_levels
 from parity311.service_levels.levels import CellPromise, ServiceLevels, read_levels, write_levels
