@@ -151,6 +151,8 @@ def domain_cards() -> str:
                 f"- Rules: {', '.join(card['heuristics'])}",
                 "",
                 *baseline_rows(card["name"]),
+                "",
+                *difference_rows(card["name"]),
             ]
         parts.append("")
     return "\n".join(parts)
@@ -165,6 +167,24 @@ def baseline_rows(slug: str) -> list[str]:
         played = f"`{baseline.rule}`" if baseline.rule else "none"
         rows.append(f"| {name.upper()} | {played} | {baseline.words} |")
     return rows if len(rows) > 2 else []
+
+
+def difference_rows(slug: str) -> list[str]:
+    """What the paper gives for a domain beside what ours uses unless told otherwise, and why."""
+    from parity311.domains import get_domain
+    from parity311.studies.reproduction.programme import differences
+    from parity311.studies.reproduction.protocols import parts_of
+
+    domain = get_domain(slug)
+    found = differences(domain)
+    if not found:
+        return []
+    rows = ["| differs | published | ours | why |", "| --- | --- | --- | --- |"]
+    rows += [f"| {row.what} | {row.published} | {row.ours} | {row.why} |" for row in found]
+    split = domain.protocol.split if domain.protocol else ""
+    rows.append(f"| split | {split} | {parts_of(slug)[0].words} | nobody is scored on what was "
+                "learned from |")  # fmt: skip
+    return rows
 
 
 def agent_table() -> str:

@@ -2,11 +2,12 @@
 
 The paper: "selects complaint category and then a specific complaint", 2×256 units. A domain here
 decides about one complaint, or one office, at a time, so there is no second complaint to choose.
-Our reading: the upper level chooses the CATEGORY of what is done (by default: send somebody or
-not), the lower level the action within it. Both levels value by what follows. The upper level
-learns a category's value only from steps in which the lower level took the action it now prefers
-there (intra-option learning, Sutton et al. 1999): otherwise exploration below would look like a bad
-category above. Where every action has a category of its own this is DQN.
+Our reading: the upper level chooses the CATEGORY of what is done (the trade that is called in
+housing; elsewhere: send somebody or not), the lower level the action within it. Both levels value
+by what follows. The upper level learns a category's value only from steps in which the lower level
+took the action it now prefers there (intra-option learning, Sutton et al. 1999): otherwise
+exploration below would look like a bad category above. Where every action has a category of its own
+this is DQN.
 """
 
 from __future__ import annotations

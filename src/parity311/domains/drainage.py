@@ -198,7 +198,6 @@ DOMAIN = Domain(
     extended_actions=(COVERAGE_PRICED,),
     observation_names=OBSERVATION_NAMES,
     observation_sets={"published": PUBLISHED, "extended": OBSERVATION_NAMES},
-    # Today's rule reads the severity code; a policy that may not competes blind.
     default_observation_set="extended",
     geographic_features=("borough", *OPEN_NAMES),
     outcome_names=OUTCOME_NAMES,
@@ -208,6 +207,10 @@ DOMAIN = Domain(
     ),
     ceiling="exact with the whole state in view (set extended); best known for the published three",
     agents=("dqn", "reinforce"),
+    differs={
+        "features": "today's rule reads the severity code: a policy that may not competes blind",
+        "discount": "cases are settled within weeks: looking further adds noise",
+    },
     agent_settings={"dqn": {"discount": 0.95, "hidden": (64, 64)}},
     preference=(0.5, 0.2, 0.0, 0.3),
     price_step=0.03,

@@ -366,6 +366,11 @@ DOMAIN = Domain(
     ),
     ceiling="best known: the best of constant crews and of 41 rules on the backlog",
     agents=("dqn", "reinforce"),
+    differs={
+        "features": "what is open and how grave, the oldest case and the crew-hours saved are "
+        "known at the desk",
+        "discount": "an hour's crews matter for some hours",
+    },
     agent_settings={"dqn": {"discount": 0.95, "hidden": (64, 64)}},
     # Emergencies: a day in danger outweighs the hours it takes to end it.
     preference=(0.7, 0.3, 0.0, 0.0),

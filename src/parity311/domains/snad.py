@@ -202,7 +202,6 @@ DOMAIN = Domain(
     extended_actions=(COVERAGE_PRICED,),
     observation_names=OBSERVATION_NAMES,
     observation_sets={"published": PUBLISHED, "extended": OBSERVATION_NAMES},
-    # Who does not see the queue cannot know when the round is full: the optimum needs it.
     default_observation_set="extended",
     geographic_features=("neighbourhood", *OPEN_NAMES),
     outcome_names=OUTCOME_NAMES,
@@ -215,6 +214,11 @@ DOMAIN = Domain(
     ),
     ceiling="exact: value iteration over complaint, season, queue, crew and what is open",
     agents=("dqn", "reinforce"),
+    differs={
+        "features": "who does not see the queue cannot know when the round is full: the optimum "
+        "needs it",
+        "discount": "cases are settled within weeks: looking further adds noise",
+    },
     agent_settings={"dqn": {"discount": 0.95, "hidden": (64, 64)}},
     preference=(0.7, 0.3, 0.0, 0.0),
     price_step=0.03,

@@ -63,6 +63,9 @@ class Action:
     """Whether it sends somebody: only escalations count towards coverage."""
     cost_hours: float
     """Inspector hours it takes."""
+    family: str = ""
+    """Kind of action that the upper level of a hierarchical agent chooses among; where none is
+    named, whether anybody is sent."""
 
 
 BASELINES = (
@@ -280,6 +283,9 @@ class Domain:
     """Hyper-parameters in which this domain departs from an agent's defaults."""
     preference: tuple[float, float, float, float] = (0.5, 0.5, 0.0, 0.0)
     """Weights of the reward without equity that stand for what the agency wants today."""
+    differs: Mapping[str, str] = field(default_factory=dict)
+    """Why our default is not what the paper gives: 'features', 'discount' or 'step size' -> reason;
+    empty in a domain the paper does not have."""
     price_step: float = 0.01
     """η of the coverage prices, per step (facts on what learns parity: 0.01 to 0.03)."""
     explainer: str = ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parity311.errors import TrainingError
+from parity311.mdp.contract import Action
 from parity311.mdp.equity import USUAL_TERM, EquityTerm
 
 if TYPE_CHECKING:
@@ -126,7 +127,6 @@ def agent_for(
     domain, allowed = harness.domain, setting_names(agent)
     shared = domain.agent_settings.get(DISCOUNT_OF, {})
     actions = domain.actions_of(harness.action_set)
-    classes = [action.escalates for action in actions]
     known = {
         **({"discount": shared["discount"]} if "discount" in shared else {}),
         **domain.agent_settings.get(get_entry(agent).inherits, {}),
@@ -135,12 +135,20 @@ def agent_for(
         "episode_length": harness.horizon if 0 < harness.horizon <= 400 else 168,
         "n_coverage_features": len(harness.observation_names) - len(harness.columns),
         "corners": hull_of(domain) if "corners" in allowed else (),
-        # By default a category is whether anybody is sent.
-        "categories": tuple(int(sends and not all(classes)) for sends in classes),
+        "categories": _categories(actions),
     }
     chosen = {name: value for name, value in known.items() if name in allowed}
     chosen |= {**domain.agent_settings.get(agent, {}), **(settings or {})}
     return make_agent(agent, agent_config(agent, chosen))
+
+
+def _categories(actions: Sequence[Action]) -> tuple[int, ...]:
+    """Category of each action: its family where families are named, else whether it sends."""
+    families = list(dict.fromkeys(action.family for action in actions))
+    if len(families) > 1:
+        return tuple(families.index(action.family) for action in actions)
+    sends = [action.escalates for action in actions]
+    return tuple(int(one and not all(sends)) for one in sends)
 
 
 def with_equity(preference: Sequence[float], weight: float) -> tuple[float, ...]:

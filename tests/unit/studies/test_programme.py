@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 from parity311.cli import app
 from parity311.domains import get_domain
 from parity311.errors import EstimationError, InputError
-from parity311.mdp.contract import BASELINES, EQUITY
+from parity311.mdp.contract import BASELINES, EQUITY, Domain
 from parity311.mdp.equity import PUBLISHED_TERM
 from parity311.mdp.harness import Harness
 from parity311.report.store import start_run
@@ -30,6 +31,7 @@ from parity311.studies.reproduction.programme import (
     OURS,
     PAPER,
     baseline_rules,
+    differences,
     get_programme,
     paid_as_published,
 )
@@ -47,6 +49,7 @@ from parity311.studies.reproduction.reproduce import (
 from parity311.studies.reproduction.train_stage import PARAMS, _digest
 from parity311.studies.reproduction.trained_files import harness_of
 from parity311.studies.reproduction.verdicts import UNTESTED, VERDICTS
+from parity311.training import agent_for
 
 SLUGS = tuple(sorted(DOMAINS_IN_APPENDIX))
 
@@ -275,3 +278,28 @@ def test_other_cities_are_not_set_beside(both: Any, tmp_path: Path) -> None:
     keep_for_other(tmp_path, cast(Any, ours), rows, [])
     with pytest.raises(InputError, match="other cities"):
         read_other(tmp_path, evidence)
+
+
+def _unexplained(domain: Domain) -> list[str]:
+    """What differs without a reason, and reasons for what does not differ."""
+    found = differences(domain)
+    without = [row.what for row in found if not row.why]
+    return without + [what for what in domain.differs if what not in {row.what for row in found}]
+
+
+class TestDifferences:
+    @pytest.mark.parametrize("slug", sorted(DOMAINS_IN_APPENDIX))
+    def test_each_has_a_reason_and_no_reason_is_left_over(self, slug: str) -> None:
+        assert _unexplained(get_domain(slug)) == []
+
+    def test_a_domain_without_reasons_is_found_out(self) -> None:
+        domain = get_domain("crane")
+        assert _unexplained(replace(domain, differs={})) == ["features", "discount"]
+        assert _unexplained(replace(domain, differs={**domain.differs, "layer": "?"})) == ["layer"]
+
+
+@pytest.mark.parametrize(("slug", "n_categories"), [("housing", 4), ("heat", 2)])
+def test_the_hierarchy_has_a_choice_on_both_levels(slug: str, n_categories: int) -> None:
+    harness = Harness(get_domain(slug), observation_set="published")
+    categories = agent_for(harness, "hdqn", 1000).config.categories
+    assert len(set(categories)) == n_categories < len(categories)

@@ -74,7 +74,11 @@ DOMAIN = Domain(
     ),
     ceiling="exact: Bayes rule on the policy's own observation at the same visits",
     agents=("dqn", "reinforce"),
-    # Today's decision does not change tomorrow's filing, so looking ahead only adds noise.
+    differs={
+        "features": "two of the seven, the late-filing flags, are known only after the decision",
+        "discount": "today's decision does not change tomorrow's filing: looking ahead only adds "
+        "noise",
+    },
     agent_settings={"dqn": {"discount": 0.0, "hidden": (64, 64)}},
     price_step=0.01,
     explainer="kernel",

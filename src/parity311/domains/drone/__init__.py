@@ -69,6 +69,11 @@ DOMAIN = Domain(
     ),
     ceiling="best known: the best of all depots and rules and of 31 around the index",
     agents=("dqn", "reinforce"),
+    differs={
+        "features": "what waits in each borough, how much of it is grave and what a flight would "
+        "save there are on record; today's rule reads the lines",
+        "discount": "a deployment's effect is over within days",
+    },
     agent_settings={"dqn": {"discount": 0.8, "hidden": (64, 64)}},
     # A deployment costs the same from every depot: where it goes is the question.
     preference=(0.9, 0.1, 0.0, 0.0),

@@ -250,6 +250,11 @@ DOMAIN = Domain(
     protocol=Protocol(split="chronological", episode="200 visits without access"),
     ceiling="best known: search over whom to see again, how soon, and how patiently",
     agents=("dqn", "reinforce"),
+    differs={
+        "features": "the severity code, the season, the calendar and what is due soon are known "
+        "at the desk",
+        "discount": "a case is settled within a few visits",
+    },
     agent_settings={"dqn": {"discount": 0.95, "hidden": (64, 64)}},
     preference=(0.5, 0.3, 0.0, 0.2),
     price_step=0.03,

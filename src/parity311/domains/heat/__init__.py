@@ -74,7 +74,6 @@ DOMAIN = Domain(
     observation_names=OBSERVATION_NAMES,
     observation_sets={"published": OBSERVATION_NAMES[:6], "extended": OBSERVATION_NAMES},
     outcome_names=engine.OUTCOME_NAMES,
-    # Today's rule reads the severity code; a policy that may not competes blind.
     default_observation_set="extended",
     max_steps=N_DAYS * SLOTS_PER_DAY,
     protocol=Protocol(
@@ -86,8 +85,12 @@ DOMAIN = Domain(
     ceiling="best known: a search over queue rules under the true process, learned policies "
     "included",
     agents=("reinforce", "hdqn", "dqn"),
-    # Steps are quarters of a day and cases are over within days: 1 / (1 - 0.95) is five of them,
-    # looking further adds noise.
+    differs={
+        "features": "today's rule reads the severity code and an earlier case: a policy that may "
+        "not competes blind",
+        "discount": "steps are quarters of a day and cases are over within days: 1 / (1 - 0.95) is "
+        "five of them",
+    },
     agent_settings={"dqn": {"discount": 0.95, "hidden": (64, 64)}},
     # Inspectors are paid whether they drive or not: time counts, but less than tenants' days.
     preference=(0.8, 0.2, 0.0, 0.0),

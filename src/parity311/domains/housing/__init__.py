@@ -57,6 +57,16 @@ __all__ = [
     "truth",
 ]
 
+FAMILIES = {
+    "water": ("plumbing", "water_leak"),
+    "health": ("unsanitary_condition", "general", "safety"),
+    "fabric": ("paint_plaster", "door_window", "flooring_stairs", "outside_building"),
+    "machines": ("electric", "appliance", "elevator"),
+    "orders": tuple(ACTION_NAMES[N_CATEGORIES:]),
+}
+"""What a hierarchical agent chooses first: the trade that is called. Ours: the paper names none."""
+_FAMILY = {name: family for family, names in FAMILIES.items() for name in names}
+
 DOMAIN = Domain(
     slug="housing",
     title="Housing conditions",
@@ -66,9 +76,9 @@ DOMAIN = Domain(
     not_for="Choosing which tenants deserve an answer.",
     source="HPD complaints in NYC 311 other than heat and hot water, 2017-2026.",
     process=PROCESS,
-    actions=tuple(Action(name, escalates=True, cost_hours=1.0) for name in CATEGORIES),
+    actions=tuple(Action(name, True, 1.0, _FAMILY[name]) for name in CATEGORIES),
     extended_actions=tuple(
-        Action(name, name != "NO_DISPATCH", float(name != "NO_DISPATCH"))
+        Action(name, name != "NO_DISPATCH", float(name != "NO_DISPATCH"), _FAMILY[name])
         for name in ACTION_NAMES[N_CATEGORIES:]
     ),
     observation_names=OBSERVATION_NAMES,
@@ -86,7 +96,11 @@ DOMAIN = Domain(
     ),
     ceiling="best known: the best of all rules and of 28 around the index",
     agents=("dqn", "reinforce", "hdqn"),
-    # What a visit saves is in its own reward, so looking far ahead only adds noise.
+    differs={
+        "features": "how urgent each line is and what a visit to it would save are on record; "
+        "today's rule reads the codes",
+        "discount": "what a visit saves is in its own reward: looking far ahead only adds noise",
+    },
     agent_settings={"dqn": {"discount": 0.8, "hidden": (128, 128)}},
     preference=PREFERENCE,
     price_step=0.005,
