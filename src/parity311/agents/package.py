@@ -74,8 +74,9 @@ def read_package(folder: Path) -> Package:
         is_bare = version != OLDEST_READABLE and SEAL not in manifest
         is_changed = is_bare or is_seal_broken(manifest) or _is_other(folder / WEIGHTS, manifest)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        why = getattr(error, "strerror", None) or error
         raise RunError(
-            f"There is no whole policy in {folder} ({error}); train and save it again."
+            f"There is no whole policy in {folder} ({why}); train and save it again."
         ) from error
     if not isinstance(version, int) or not OLDEST_READABLE <= version <= FORMAT_VERSION:
         raise RunError(

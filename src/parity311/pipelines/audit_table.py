@@ -35,6 +35,7 @@ from parity311.reporting.own_csv import (
 )
 from parity311.storage.hashes import hash_file
 
+SUFFIXES = (".csv", ".tsv", ".txt", ".xlsx", ".zip", ".gz")
 REQUIRED = ("area", "received_at")
 OPTIONAL = ("served", "closed_at", "domain", "severity", "channel", "language")
 AREA_NUMBERS = (
@@ -73,8 +74,8 @@ def template_text() -> str:
 
 
 def is_table(given: str) -> bool:
-    """Whether a name leads to a file, not to a run or a folder."""
-    return Path(given).is_file()
+    """Whether a name is a file's, there or not: no run and no folder of records has its ending."""
+    return Path(given).is_file() or Path(given).suffix.lower() in SUFFIXES
 
 
 def audit_table(
