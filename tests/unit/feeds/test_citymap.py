@@ -107,7 +107,7 @@ def test_boroughs_are_still_checked_in_new_york(tmp_path: Path) -> None:
         ('domain = "drainage", severity = "A"', 'domain = "Sewers!"', "give a domain's slug"),
         ("config_version = 1", "config_version = 9", "this version reads 1"),
         ("[channels]", "[chanels]", "Did you mean 'channels'"),
-        ("[city]", "[city", "not valid TOML"),
+        ("[city]", "[city", "is not TOML"),
         ('severity = "A"', 'severty = "A"', "Unknown key in category .*Did you mean 'severity'"),
         ('{ class = "pending" }', '{ class = "pending", visit = 1 }', "key in status 'Open'"),
         (
