@@ -83,7 +83,7 @@ def test_levels_that_leave_a_district_out_are_refused(records: Records) -> None:
 def test_bands_hold_at_all_times_at_once() -> None:
     """A plain 95 % interval of every week, looked at for a year, misses far more often."""
     rng = np.random.default_rng(2)
-    missed, plainly = 0, 0
+    missed, plainly, low, high = 0, 0, np.zeros(1), np.ones(1)
     for _ in range(200):
         weeks = rng.binomial(30, 0.8, 52) / 30
         low, high = band_at_all_times(weeks)
