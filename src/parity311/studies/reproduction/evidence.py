@@ -37,7 +37,13 @@ from parity311.studies.reproduction.boiler_table import Confusion, count_confusi
 from parity311.studies.reproduction.jobs import Job, budget_of, read_plan
 from parity311.studies.reproduction.prepare import RARE, SCORE, Where, read_facts_file
 from parity311.studies.reproduction.programme import OURS, Programme, get_programme
-from parity311.studies.reproduction.scoring import Scored, load_scored, save_scored, score_part
+from parity311.studies.reproduction.scoring import (
+    Scored,
+    load_scored,
+    play_rules,
+    save_scored,
+    score_part,
+)
 from parity311.studies.reproduction.selection import (
     Sensitivity,
     escalation_target,
@@ -292,6 +298,10 @@ class Evidence:
             true = self.true("measured", part, "boiler", variant)
             self._confusions[key] = count_confusion(trained, true)
         return self._confusions[key]
+
+    def play_rules(self, domain: str, params: Any, rules: tuple[str, ...]) -> Scored:
+        """Rules of a domain in a process that is not this city's: what its figures hang on."""
+        return play_rules(domain, params, rules, n_episodes=self._episodes, seed=self.seed)
 
     def n_grid_seeds(self) -> int:
         """Seeds of each of the 128 boiler settings."""
