@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from parity311.domains import get_domain
 from parity311.domains.elevator import UNITS
+from parity311.domains.elevator.params import scale_capacity
 from parity311.engines.backlog.process import N_CODES
 from parity311.evaluation.comparison_statistics import mean_samples, ratio_samples
 from parity311.studies.reproduction import published as paper
@@ -266,7 +266,7 @@ def measure_offices(evidence: Evidence) -> dict[str, OfficeLevel]:
     params = with_enforced(params, paper.ELEVATOR_ENFORCED)
     found["and its fifth of enforced cases"] = level(params)
     factor = implied_visits() / found["this city"].visits_per_day
-    params = get_domain("elevator").play.scale_capacity(params, factor)
+    params = scale_capacity(params, factor)
     found["and the visits of its TAIL row"] = level(params)
     return found
 
