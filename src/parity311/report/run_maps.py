@@ -112,13 +112,14 @@ def map_pictures(
 
 
 def _maps(block: Block) -> Sequence[tuple[str, str, Axis, str]]:
-    counted = "complaints" if block["estimator"] == "raw" else "problems, reported or not"
+    counted = "complaints" if block["estimator"] == "raw" else "problems"
     return (
         (
             "need",
             "Need",
-            Axis(f"estimated {counted}, a year and 1,000 homes"),
-            "Where things go wrong. An estimate: what nobody reports leaves no trace.",
+            Axis(f"estimated {counted} a year for 1,000 homes"),
+            "Where things go wrong, reported or not: an estimate. What nobody reports leaves no "
+            "trace.",
         ),
         (
             "service",
@@ -129,7 +130,7 @@ def _maps(block: Block) -> Sequence[tuple[str, str, Axis, str]]:
         (
             "change",
             "Change under the learned rule",
-            Axis("found in time, of 100 problems, more or fewer", "signed_points"),
+            Axis("more or fewer found, of 100 problems", "signed_points"),
             "The change of the income group a tract belongs to: no single tract can be told apart.",
         ),
     )
