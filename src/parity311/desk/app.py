@@ -91,7 +91,9 @@ def _tell_errors(app: FastAPI) -> None:
             404: "There is no such page; the menu has those there are.",
             405: "This address does not take this kind of request.",
         }
-        return render_error(request, error.status_code, words.get(error.status_code, error.detail))
+        return render_error(
+            request, error.status_code, words.get(error.status_code, str(error.detail))
+        )
 
     def unforeseen(request: Request, error: Any) -> Response:
         return render_error(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,3 @@ class Desk:
         with self.database.reading() as session:
             row = session.get(SettingRow, name)
             return json.loads(row.value) if row else None
-
-
-REPLAY_STEP = timedelta(hours=1)
-"""Time of the city that is fed in one transaction at most."""

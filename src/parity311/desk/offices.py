@@ -1,5 +1,4 @@
-"""The office of one domain: who decides there, what has been on record, and the queue beside which
-a new complaint is answered.
+"""The office of one domain: who decides there, and the queue beside which a complaint is answered.
 
 It is the path of `parity311 recommend`: `policy_in_office` says who decides, `OpenQueue` answers.
 What came in since the records end is put into the journal, so that features see it. The queue is
@@ -30,7 +29,13 @@ from parity311.records.schema import SERVICE_LEVEL_DAYS
 from parity311.serving.complaint import read_complaint
 from parity311.serving.policy import LoadedPolicy
 from parity311.serving.reasons import tell_facts
-from parity311.serving.recommend import OpenQueue, Recommendations, open_cases, usual_capacity
+from parity311.serving.recommend import (
+    OpenQueue,
+    Recommendations,
+    open_cases,
+    recommend,
+    usual_capacity,
+)
 
 REFRESH_SECONDS = 5.0
 """How old the queue may be beside which a complaint is answered."""
@@ -65,7 +70,7 @@ class DeskOffice:
         self.registry, self.domain, self.past = registry, domain, journal
         self._package, self._left_share = package, left_share
         self._lock = Lock()
-        self._standing: OfficeOfficeStanding | None = None
+        self._standing: OfficeStanding | None = None
 
     @cached_property
     def title(self) -> str:
@@ -102,8 +107,9 @@ class DeskOffice:
                 OpenQueue(one, journal, open_cases(one, journal), usual_capacity(self.past))
                 for one in (policy, today)
             ]
-            self._standing = OfficeStanding(version, queues[0], queues[1], time.monotonic())
-            return self._standing
+            made = OfficeStanding(version, queues[0], queues[1], time.monotonic())
+            self._standing = made
+            return made
 
     def forget(self) -> None:
         """Ask the registry again at the next complaint, whatever the time."""
@@ -120,7 +126,7 @@ class DeskOffice:
     def answer_all(self, standing: OfficeStanding) -> dict[str, dict[str, Any]]:
         """The same for every case that was open when the desk began, by complaint."""
         found, today = (
-            one.policy.recommend(one.journal, capacity=one.capacity)
+            recommend(one.policy, one.journal, capacity=one.capacity)
             for one in (standing.policy, standing.today)
         )
         described = self._describe(standing, found, today)

@@ -6,26 +6,32 @@ What was fed is remembered, so that a desk that was stopped goes on where it was
 
 from __future__ import annotations
 
+import json
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 from sqlalchemy.orm import Session
 
 from parity311.desk.cases import find_case
-from parity311.desk.desk import REPLAY_STEP, Desk
+from parity311.desk.desk import Desk
 from parity311.desk.intake import NewComplaint, close_case, record_visit, take_backlog, take_in
 from parity311.desk.refusals import NothingThereError
-from parity311.desk.tables import VisitRow
+from parity311.desk.tables import SettingRow, VisitRow
 from parity311.errors import InputError, Parity311Error
 from parity311.records.journal import Journal, moment_of
 from parity311.records.schema import SEVERITIES, TABLES
 from parity311.records.store import Records
 
 FED_TO = "replay_fed_to"
+REPLAY_STEP = timedelta(hours=1)
+"""Time of the city that is fed in one transaction at most."""
+MARKED_EVERY = timedelta(minutes=5)
+"""Quiet time of the city after which it is noted that nothing came."""
 BEAT_SECONDS = 0.5
 """How often the feeder looks at the clock."""
 
@@ -61,8 +67,9 @@ class CityReplay:
         asked = {"domain": domain, "date_from": self.start, "date_to": self.ends}
         flags = _flags(records, domain)
         for row in records.sql(_COMPLAINTS, **asked).to_pylist():
+            plain: dict[str, Any] = {name: row[name] or "" for name in _COPIED}
             complaint = NewComplaint(
-                **{name: row[name] or "" for name in _COPIED},
+                **plain,
                 received_at=row["received_at"],
                 domain=domain,
                 channel=row["channel"],
@@ -136,19 +143,18 @@ def feed(desk: Desk, replay: CityReplay, until: datetime) -> int:
     """Feed what happened up to a moment; how many events. Done again, it changes nothing."""
     kept = desk.recall(FED_TO)
     fed_to = datetime.fromisoformat(kept) if kept else replay.start
-    n_fed = 0
     until = min(until, replay.ends)
-    while fed_to < until:
-        step = min(fed_to + REPLAY_STEP, until)
-        events = replay.between(fed_to, step)
-        if events:
-            with desk.database.writing() as session:
-                for event in events:
-                    _feed_one(desk, session, event)
-            n_fed += len(events)
-        desk.remember(FED_TO, step.isoformat())
-        fed_to = step
-    return n_fed
+    events = replay.between(fed_to, until)
+    hours = groupby(events, key=lambda one: (one.at - replay.start) // REPLAY_STEP)
+    for _, some in hours:
+        with desk.database.writing() as session:
+            for event in some:
+                _feed_one(desk, session, event)
+                fed_to = event.at
+            session.merge(SettingRow(name=FED_TO, value=json.dumps(fed_to.isoformat())))
+    if until - fed_to >= MARKED_EVERY:
+        desk.remember(FED_TO, until.isoformat())
+    return len(events)
 
 
 def _feed_one(desk: Desk, session: Session, event: CityEvent) -> None:

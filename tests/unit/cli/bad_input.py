@@ -33,6 +33,7 @@ BASE: dict[str, tuple[str, ...]] = {
     "explain": ("latest",),
     "documents": ("latest",),
     "report": ("latest",),
+    "serve": ("--replay", "nowhere"),
     "runs compare": ("latest", "nowhere"),
     "city build": ("--out", "x"),
     "city describe": ("nowhere",),

@@ -5,17 +5,29 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
+from argon2 import PasswordHasher
 from tests.conftest import write_folder
 from tests.postgres import Server, running_server, what_is_lacking
 from tests.unit.desk.staff import START, SmallDesk
 from tests.unit.lifecycle.offices import busy_tables
 
+from parity311.desk import accounts
 from parity311.desk.serve import ServeConfig, open_desk
 
 _numbers = itertools.count()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_hashes() -> Iterator[None]:
+    """Passwords hashed at little cost: what argon2 costs is not what is tested."""
+    before = accounts._hasher
+    accounts._hasher = cache(lambda: PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+    yield
+    accounts._hasher = before
 
 
 @pytest.fixture(scope="session")

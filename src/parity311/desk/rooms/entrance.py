@@ -12,7 +12,7 @@ from parity311.desk.permissions import FIRST_PAGE, Role
 from parity311.desk.web import Caller, Room, Went, cookie_name
 
 ROOM = Room("entrance")
-TRIES = Bucket(burst=8, per_minute=6)
+TRIES_AT_ONCE, TRIES_A_MINUTE = 8, 6.0
 """Logins by account and address."""
 ROLES = tuple(one.value for one in Role if one != Role.PUBLIC)
 Name = Annotated[str, Form(max_length=60)]
@@ -31,7 +31,7 @@ def log_in(
     to: Annotated[str, Form(max_length=200)] = "",
 ) -> Went:  # fmt: skip
     """Log in with name and password."""
-    TRIES.take(f"{caller.address} {name}")
+    count_try(caller, name)
     with caller.desk.database.reading() as session:
         actor = accounts.find_account(session, name, password)
     with caller.desk.database.writing() as session:
@@ -57,7 +57,7 @@ def show_account(caller: Caller) -> dict[str, Any]:
 @ROOM.act("/account/password", "own.account")
 def change_password(caller: Caller, old: Password, new: Password) -> Went:
     """Change one's password; all logins of the account end."""
-    TRIES.take(f"{caller.address} {caller.actor.name}")
+    count_try(caller, caller.actor.name)
     with caller.desk.database.writing() as session:
         accounts.change_password(session, caller.actor.name, old, new)
     return Went("/login", "password", cookie="")
@@ -86,6 +86,12 @@ def change_account(
     with caller.desk.database.writing() as session:
         accounts.change_account(session, name, role, is_active)
     return Went("/accounts", "account")
+
+
+def count_try(caller: Caller, name: str) -> None:
+    """Refuse who tries passwords too often."""
+    bucket = caller.desk.more.setdefault("tries", Bucket(TRIES_AT_ONCE, TRIES_A_MINUTE))
+    bucket.take(f"{caller.address} {name}")
 
 
 def safe_path(to: str) -> str:
