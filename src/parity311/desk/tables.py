@@ -7,7 +7,7 @@ is text. `desk_log` takes new rows only; what a person wrote or told about thems
 
 from __future__ import annotations
 
-from sqlalchemy import Text
+from sqlalchemy import Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from parity311.lifecycle.tables import Base
@@ -57,9 +57,14 @@ class CaseRow(Base):
     """A case with the recommendation made when it came in, and where it stands."""
 
     __tablename__ = "desk_cases"
+    __table_args__ = (
+        UniqueConstraint("complaint_id", name="one_case_a_complaint"),
+        Index("desk_cases_by_status", "status", "domain", "due_at"),
+        Index("desk_cases_by_place", "domain", "building_id", "tract"),
+    )
 
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    complaint_id: Mapped[str] = mapped_column(Text, unique=True)
+    complaint_id: Mapped[str] = mapped_column(Text)
     """of its first report; the tracking number"""
     domain: Mapped[str] = mapped_column(Text)
     category: Mapped[str] = mapped_column(Text)
@@ -117,6 +122,10 @@ class ReportRow(Base):
     """One report by one person; the first of a case has the case's own id."""
 
     __tablename__ = "desk_reports"
+    __table_args__ = (
+        Index("desk_reports_of_a_case", "case_number"),
+        Index("desk_reports_of_an_incident", "domain", "incident_id"),
+    )
 
     complaint_id: Mapped[str] = mapped_column(Text, primary_key=True)
     case_number: Mapped[int]
@@ -136,6 +145,7 @@ class VisitRow(Base):
     """What an inspector found."""
 
     __tablename__ = "desk_visits"
+    __table_args__ = (Index("desk_visits_of_a_case", "case_number"),)
 
     visit_id: Mapped[str] = mapped_column(Text, primary_key=True)
     case_number: Mapped[int]
@@ -175,6 +185,7 @@ class DeskLogRow(Base):
     """One entry of the desk's log; no two follow on the same one, so that it cannot fork."""
 
     __tablename__ = "desk_log"
+    __table_args__ = (UniqueConstraint("previous_hash", name="one_desk_entry_after_each"),)
 
     seq: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     at: Mapped[str] = mapped_column(Text)
@@ -184,5 +195,5 @@ class DeskLogRow(Base):
     version: Mapped[str] = mapped_column(Text)
     reason: Mapped[str] = mapped_column(Text)
     payload: Mapped[str] = mapped_column(Text)
-    previous_hash: Mapped[str] = mapped_column(Text, unique=True)
+    previous_hash: Mapped[str] = mapped_column(Text)
     hash: Mapped[str] = mapped_column(Text)
