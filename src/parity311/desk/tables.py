@@ -7,7 +7,7 @@ is text. `desk_log` takes new rows only; what a person wrote or told about thems
 
 from __future__ import annotations
 
-from sqlalchemy import Index, Text, UniqueConstraint
+from sqlalchemy import Float, Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from parity311.lifecycle.tables import Base
@@ -81,7 +81,7 @@ class CaseRow(Base):
     """of the check code that the public page asks for"""
     stratum: Mapped[int]
     n_reports: Mapped[int] = mapped_column(default=1)
-    units: Mapped[float] = mapped_column(default=1.0)
+    units: Mapped[float] = mapped_column(Float, default=1.0)
     last_report_at: Mapped[str] = _text()
 
     version: Mapped[str] = _text()
@@ -93,11 +93,11 @@ class CaseRow(Base):
     goes: Mapped[str] = _text()
     """visit, no visit left, wait"""
     todays_action: Mapped[str] = _text()
-    propensity: Mapped[float]
+    propensity: Mapped[float] = mapped_column(Float)
     """chance with which it was this order that recommended"""
     escalates: Mapped[bool]
-    margin: Mapped[float | None]
-    agreement: Mapped[float | None]
+    margin: Mapped[float | None] = mapped_column(Float)
+    agreement: Mapped[float | None] = mapped_column(Float)
     reasons: Mapped[str] = mapped_column(Text, default="[]")
     fallback: Mapped[str] = _text()
     """why today's rule decides about this case though a policy is in office"""
@@ -152,9 +152,9 @@ class VisitRow(Base):
     attempt: Mapped[int]
     visited_at: Mapped[str] = mapped_column(Text)
     result: Mapped[str] = mapped_column(Text)
-    propensity: Mapped[float | None]
-    n_waiting: Mapped[float | None]
-    n_slots: Mapped[float | None]
+    propensity: Mapped[float | None] = mapped_column(Float)
+    n_waiting: Mapped[float | None] = mapped_column(Float)
+    n_slots: Mapped[float | None] = mapped_column(Float)
 
 
 class NoteRow(Base):
