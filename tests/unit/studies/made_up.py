@@ -11,7 +11,7 @@ from parity311.domains import all_domains, elevator, get_domain
 from parity311.evaluation.comparison_statistics import Resamples, make_resamples
 from parity311.studies.reproduction.boiler_table import N_BLOCKS, Confusion
 from parity311.studies.reproduction.evidence import Weights
-from parity311.studies.reproduction.jobs import Job, make_jobs
+from parity311.studies.reproduction.jobs import TrainingJob, make_jobs
 from parity311.studies.reproduction.programme import OURS, Programme
 from parity311.studies.reproduction.scoring import COUNTS, Scored, counting_domain
 from parity311.studies.reproduction.selection import Sensitivity
@@ -32,7 +32,7 @@ class MadeUpEvidence:
         self.jobs = make_jobs(self.domains, "small", 5, programme=programme)
         self._kept: dict[Any, Any] = {}
 
-    def jobs_of(self, scenario: str, part: str) -> list[Job]:
+    def jobs_of(self, scenario: str, part: str) -> list[TrainingJob]:
         return [job for job in self.jobs if (job.scenario, job.part) == (scenario, part)]
 
     def has_agents(self, scenario: str, part: str, label: str) -> bool:

@@ -28,7 +28,7 @@ from parity311.studies.reproduction.boiler_table import (
 from parity311.studies.reproduction.claims import all_claims
 from parity311.studies.reproduction.claims.claim import judge
 from parity311.studies.reproduction.evidence import Evidence, Weights, load_weights, save_weights
-from parity311.studies.reproduction.jobs import Job, make_jobs, read_plan, write_plan
+from parity311.studies.reproduction.jobs import TrainingJob, make_jobs, read_plan, write_plan
 from parity311.studies.reproduction.page import INTRODUCTION, PROGRAMME_WORDS
 from parity311.studies.reproduction.prepare import (
     N_TABLE_ROWS,
@@ -50,9 +50,9 @@ from parity311.studies.reproduction.verdicts import UNTESTED
 PLAIN = [0.5, 0.5, 0.0, 0.0]
 
 
-def tiny_job(**other: object) -> Job:
+def tiny_job(**other: object) -> TrainingJob:
     given = {"steps": 8, "settings": {"n_rows": 64, "batch_size": 4}, **other}
-    return Job(
+    return TrainingJob(
         "measured/boiler/td", "measured", "boiler", "boiler", "td", "td", [PLAIN], [3],
         n_environments=2, **given,
     )  # type: ignore[arg-type]  # fmt: skip
@@ -254,7 +254,7 @@ def test_every_job_says_how_it_differs_from_the_paper() -> None:
 def test_a_job_of_the_papers_own_settings_differs_in_nothing() -> None:
     """The twin: with Table 3 itself nothing is left to say."""
     settings = {**DQN_SETTINGS, "hidden": [128, 128]}
-    job = Job("m/boiler/dqn", "m", "boiler", "boiler", "dqn", "dqn", [PLAIN], [3], 100,
+    job = TrainingJob("m/boiler/dqn", "m", "boiler", "boiler", "dqn", "dqn", [PLAIN], [3], 100,
               observation_set="published", settings=settings)  # fmt: skip
     assert describe_job(job)["differs"] == "nothing the paper gives"
 

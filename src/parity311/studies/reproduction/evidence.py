@@ -37,7 +37,7 @@ from parity311.pipelines.progress import Report as Progress
 from parity311.storage.disk import telling_disk_errors
 from parity311.storage.hashes import read_hashed, write_hashed
 from parity311.studies.reproduction.boiler_table import Confusion, count_confusion
-from parity311.studies.reproduction.jobs import Job, budget_of, read_plan
+from parity311.studies.reproduction.jobs import TrainingJob, budget_of, read_plan
 from parity311.studies.reproduction.prepare import RARE, SCORE, Where, read_facts_file
 from parity311.studies.reproduction.programme import OURS, Programme, get_programme
 from parity311.studies.reproduction.scoring import (
@@ -168,7 +168,7 @@ class Evidence:
         return Where(self.folder)
 
     @cached_property
-    def _plan(self) -> tuple[dict[str, Any], list[Job]]:
+    def _plan(self) -> tuple[dict[str, Any], list[TrainingJob]]:
         return read_plan(self.where.learn)
 
     @property
@@ -177,7 +177,7 @@ class Evidence:
         return self._plan[0]
 
     @property
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[TrainingJob]:
         """Everything that was trained."""
         return self._plan[1]
 
@@ -218,11 +218,11 @@ class Evidence:
         path = self.where.true(scenario, part, variant)
         return read_params(path, get_domain(domain).play.example())
 
-    def jobs_of(self, scenario: str, part: str) -> list[Job]:
+    def jobs_of(self, scenario: str, part: str) -> list[TrainingJob]:
         """What was trained in one part."""
         return [job for job in self.jobs if (job.scenario, job.part) == (scenario, part)]
 
-    def trained(self, job: Job) -> Trained:
+    def trained(self, job: TrainingJob) -> Trained:
         """The agents of a job."""
         if job.name not in self._trained:
             self._trained[job.name] = read_trained(self.where.learn / TRAINED / job.file, job)
@@ -270,7 +270,7 @@ class Evidence:
     def _episodes(self) -> int:
         return self.n_episodes or budget_of(self.about["preset"], self.programme).n_episodes
 
-    def _identity(self, jobs: list[Job], scenario: str, part: str) -> str:
+    def _identity(self, jobs: list[TrainingJob], scenario: str, part: str) -> str:
         few = self._few_cases(scenario, part)
         domain = get_domain(jobs[0].domain)
         rules = self.programme.rules_of(domain.slug) or tuple(domain.heuristics)

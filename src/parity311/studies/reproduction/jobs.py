@@ -68,7 +68,7 @@ OFFICES = ("elevator", "housing", "heat", "drone", "ert")
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingJob:
     """One batch of agents: preferences × seeds of one kind in one process."""
 
     name: str
@@ -112,7 +112,7 @@ def make_jobs(
     seed: int,
     budget: Budget | None = None,
     programme: Programme = OURS,
-) -> list[Job]:
+) -> list[TrainingJob]:
     """Every job of a programme; those that share a compiled program stand side by side."""
     chosen = budget or budget_of(preset, programme)
     seeds = [seed + number for number in range(chosen.n_seeds)]
@@ -123,7 +123,9 @@ def make_jobs(
     return sorted(found, key=lambda job: (job.domain, job.agent, job.label, job.part, job.scenario))
 
 
-def _jobs_of_part(part: Part, budget: Budget, seeds: list[int], programme: Programme) -> list[Job]:
+def _jobs_of_part(
+    part: Part, budget: Budget, seeds: list[int], programme: Programme
+) -> list[TrainingJob]:
     plain = list(get_domain(part.domain).preference)
     both = [plain, list(with_equity(plain, EQUITY_WEIGHT))]
     all_weights = [plain, *(list(with_equity(plain, weight)) for weight in EQUITY_WEIGHTS)]
@@ -138,7 +140,7 @@ def _jobs_of_part(part: Part, budget: Budget, seeds: list[int], programme: Progr
             other = {**_rollouts(part.domain, budget), **other}
         given = {"seeds": seeds, "steps": steps, **other}
         found.append(
-            Job(
+            TrainingJob(
                 name=f"{scenario}/{part.name}/{label}", scenario=scenario, part=part.name,
                 domain=part.domain, agent=agent, label=label, preferences=preferences, **given,
             )
@@ -233,7 +235,7 @@ def _add_boiler_table(
         )  # fmt: skip
 
 
-def write_plan(folder: Path, jobs: Sequence[Job], **about: Any) -> Path:
+def write_plan(folder: Path, jobs: Sequence[TrainingJob], **about: Any) -> Path:
     """Write what is to be trained, aside and then in place."""
     path = folder / PLAN
     plain = {"plan_version": PLAN_VERSION, **about, "jobs": [asdict(job) for job in jobs]}
@@ -241,11 +243,11 @@ def write_plan(folder: Path, jobs: Sequence[Job], **about: Any) -> Path:
         return write_text_aside(path, json.dumps(plain, indent=1) + "\n")
 
 
-def read_plan(folder: Path) -> tuple[dict[str, Any], list[Job]]:
+def read_plan(folder: Path) -> tuple[dict[str, Any], list[TrainingJob]]:
     """What a folder is about, and its jobs."""
     try:
         plain = json.loads((folder / PLAN).read_text())
-        jobs = [Job(**job) for job in plain.pop("jobs")]
+        jobs = [TrainingJob(**job) for job in plain.pop("jobs")]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{folder} holds no plan of a reproduction ({error}); make one with `parity311 "

@@ -50,7 +50,7 @@ from parity311.studies.reproduction.verdicts import UNTESTED
 if TYPE_CHECKING:
     from parity311.mdp.harness import Harness
     from parity311.studies.reproduction.evidence import Evidence
-    from parity311.studies.reproduction.jobs import Job
+    from parity311.studies.reproduction.jobs import TrainingJob
 
 WORDS = {
     "learning_rate": "step size",
@@ -74,7 +74,7 @@ EITHER_SIZE = {64, 128}
 """Units of a layer of DQN: the text allows both, whatever the table says."""
 
 
-def used_settings(job: Job) -> Any:
+def used_settings(job: TrainingJob) -> Any:
     """The configuration a job's agents were made with."""
     from parity311.training import agent_for
 
@@ -99,7 +99,7 @@ def _show(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
-def describe_job(job: Job, split: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def describe_job(job: TrainingJob, split: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """One row: features, settings, equity term, split, rows and seeds, and what differs."""
     harness, own = harness_of(job), used_settings(job)
     published = published_settings(job.agent, job.domain)
@@ -127,12 +127,16 @@ def describe_job(job: Job, split: Mapping[str, Any] | None = None) -> dict[str, 
     }
 
 
-def _is_paid(job: Job) -> bool:
+def _is_paid(job: TrainingJob) -> bool:
     return any(preference[2] > 0 for preference in job.preferences)
 
 
 def _differences(
-    job: Job, harness: Harness, own: Any, published: Mapping[str, Any], split: Mapping[str, Any]
+    job: TrainingJob,
+    harness: Harness,
+    own: Any,
+    published: Mapping[str, Any],
+    split: Mapping[str, Any],
 ) -> list[str]:
     found = []
     n_published, n_used = len(harness.domain.observation_sets["published"]), len(harness.columns)

@@ -25,7 +25,7 @@ from parity311.storage.locks import one_writer
 from parity311.studies.reproduction.side_by_side import Call, run_calls
 
 if TYPE_CHECKING:
-    from parity311.studies.reproduction.jobs import Job
+    from parity311.studies.reproduction.jobs import TrainingJob
 
 MORE_TO_DO = 3
 PARAMS, TRAINED, CHECKPOINTS = "params", "trained", "checkpoints"
@@ -71,12 +71,12 @@ def run_stage(
     return {"jobs": len(chosen), "trained": len(chosen) - len(missing), "missing": missing}
 
 
-def _is_named(job: Job, patterns: str) -> bool:
+def _is_named(job: TrainingJob, patterns: str) -> bool:
     """Whether a job's name is as one of these patterns, which commas separate."""
     return any(fnmatch(job.name, pattern) for pattern in patterns.split(","))
 
 
-def is_trained(job: Job, folder: Path, target: Path) -> bool:
+def is_trained(job: TrainingJob, folder: Path, target: Path) -> bool:
     """Whether a job's agents are there, made from these params, now or in an earlier slice."""
     from parity311.studies.reproduction.trained_files import read_about
 
@@ -85,7 +85,7 @@ def is_trained(job: Job, folder: Path, target: Path) -> bool:
     return any(about is not None and about.get("identity") == own for about in kept)
 
 
-def _digest(folder: Path, job: Job) -> str:
+def _digest(folder: Path, job: TrainingJob) -> str:
     """What makes a job this one: its params and everything it was asked to do."""
     import hashlib
     from dataclasses import asdict
@@ -97,7 +97,7 @@ def _digest(folder: Path, job: Job) -> str:
 
 
 def train_job(
-    job: Job, folder: Path, target: Path, checkpoints: Path, seconds: float
+    job: TrainingJob, folder: Path, target: Path, checkpoints: Path, seconds: float
 ) -> dict[str, Any]:
     """Train one job for at most so many seconds, from its checkpoint where there is one."""
     from parity311.estimation.params_file import read_params
@@ -134,7 +134,7 @@ def train_job(
 
 
 def _train_apart(
-    jobs: list[Job], folder: Path, target: Path, checkpoints: Path, deadline: float
+    jobs: list[TrainingJob], folder: Path, target: Path, checkpoints: Path, deadline: float
 ) -> list[dict[str, Any]]:
     """Train jobs one after the other until the deadline; the clock is the machine's."""
     return [
