@@ -40,6 +40,7 @@ BASE: dict[str, tuple[str, ...]] = {
     "city export": ("nowhere", "--as", "nyc_311", "--out", "x"),
     "records import": ("nowhere.csv", "--out", "x"),
     "records check": ("nowhere",),
+    "records locate": ("nowhere",),
     "records link": ("nowhere", "--out", "x"),
     "records compare": ("nowhere", "elsewhere"),
     "fetch nyc": ("--domains", "heat", "--out", "x"),
