@@ -74,7 +74,7 @@ def main() -> None:
         choices.choose_lanes("", ""),
         choices.choose_seeds(given.seeds, False),
         choices.USUAL_AGENTS,
-        choices.Budget(given.steps, given.episodes),
+        choices.RaceBudget(given.steps, given.episodes),
     )
     KEPT.write_text(json.dumps(found, indent=1) + "\n")
     print(f"{len(found['lanes'])} lanes kept")

@@ -114,7 +114,7 @@ def test_the_researcher_gets_a_place(
 ) -> None:
     left_out = walk(TUTORIALS / "researcher.md", place, monkeypatch)
     printed = capsys.readouterr().out
-    for row in ("mine:decide", "today's rule", "ceiling", "best rule", "plan"):
+    for row in ("mine:decide", "today's rule", "best rule", "ceiling"):
         assert row in printed
     assert ("sb3_agent:learn" in printed) == (left_out == [])
     assert "never going out" in printed

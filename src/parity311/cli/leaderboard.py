@@ -69,7 +69,7 @@ def leaderboard_command(
     guest = open_policy(policy) if policy else open_learner(learner) if learner else None
     found = race(
         lanes, chosen, names,
-        folder=folder, cities=cities, budget=choices.Budget(steps, episodes), guest=guest,
+        folder=folder, cities=cities, budget=choices.RaceBudget(steps, episodes), guest=guest,
         make_environment=_make_environment, tell=lambda line: typer.echo(line, err=True),
     )  # fmt: skip
     if as_json:

@@ -40,16 +40,16 @@ def test_lanes_have_both_sets_of_features() -> None:
 
 
 def test_an_address_is_all_that_figures_depend_on(tmp_path: Path) -> None:
-    usual = lanes.Budget()
+    usual = lanes.RaceBudget()
     address = lanes.part_path(tmp_path, LANE, 501, "dqn", usual)
     others = (
         lanes.part_path(tmp_path, lanes.Lane("snad", "ours"), 501, "dqn", usual),
         lanes.part_path(tmp_path, LANE, 502, "dqn", usual),
-        lanes.part_path(tmp_path, LANE, 501, "dqn", lanes.Budget(steps=1)),
-        lanes.part_path(tmp_path, LANE, 501, "dqn", lanes.Budget(episodes=2)),
+        lanes.part_path(tmp_path, LANE, 501, "dqn", lanes.RaceBudget(steps=1)),
+        lanes.part_path(tmp_path, LANE, 501, "dqn", lanes.RaceBudget(episodes=2)),
     )
     assert len({address, *others}) == 5
-    rules = [lanes.part_path(tmp_path, LANE, 501, lanes.RULES, lanes.Budget(n)) for n in (1, 2)]
+    rules = [lanes.part_path(tmp_path, LANE, 501, lanes.RULES, lanes.RaceBudget(n)) for n in (1, 2)]
     assert rules[0] == rules[1]
 
 

@@ -48,7 +48,7 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Budget:
+class RaceBudget:
     """How much is spent on every row."""
 
     steps: int = N_STEPS
@@ -105,7 +105,7 @@ def choose_seeds(text: str, has_guest: bool) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def part_path(folder: Path, lane: Lane, seed: int, name: str, budget: Budget) -> Path:
+def part_path(folder: Path, lane: Lane, seed: int, name: str, budget: RaceBudget) -> Path:
     """Where a measured part lies: its address is all that its figures depend on."""
     spent = asdict(budget)
     if name == RULES:
