@@ -76,6 +76,8 @@ MORE = {
     ("train", "--set"): ("discount=2", "discount", "no_such=1", "hidden=[[1]]"),
     ("bench quality", "--city-seeds"): ("-1", "7,7,x", "1" * 30),
     ("parity", "--factors"): ("-1", "nan", "x"),
+    ("leaderboard", "--seeds"): ("7-3", "2001", "1" * 30),
+    ("leaderboard", "--policy"): ("no_such_module:decide", FILE),
     ("audit", "--tau"): ("0", "1"),
     ("sla design", "--target"): ("NO HEAT", "NO HEAT=soon", "NO HEAT=-3", "NO HEAT=400"),
     ("sla promise", "--years"): ("3",),
