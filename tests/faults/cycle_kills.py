@@ -42,6 +42,9 @@ MOST_STATEMENTS = 40
 MOST_OPERATIONS = 12
 """Operations on files of a step or two."""
 
+PATIENT = Fault(kill_after_s=3000.0)
+"""For what must end by itself, on a busy machine too."""
+
 
 def main() -> int:
     """Kill as often as was asked for; 1 where a fault was found."""
@@ -82,7 +85,7 @@ def try_kills(
         place.mkdir()
     database = name_database(sound)
     for work in (lambda: cycle_base(base), lambda: run_small_cycle(base, sound, database)):
-        ended = run_child(work, sound)
+        ended = run_child(work, sound, PATIENT)
         assert ended.code == 0, ended.words
     wanted = _decided(sound)
     outcomes: Counter[str] = Counter()
@@ -123,7 +126,7 @@ def _try_one(
     outcomes[f"from step {n_done + 1}"] += 1
     if is_twin:
         _forget(place)
-    again = run_child(_twin(work) if is_twin else work, place)
+    again = run_child(_twin(work) if is_twin else work, place, PATIENT)
     if again.code != 0:
         return [f"again: {again.words}"]
     found = problems_of(place, database, wanted)
@@ -131,7 +134,7 @@ def _try_one(
         release = lambda: _release(database)  # noqa: E731
         ended = _killed(release, place, "statement", rng)
         outcomes[f"release: {'killed' if ended == -signal.SIGKILL else 'done first'}"] += 1
-        last = run_child(release, place)
+        last = run_child(release, place, PATIENT)
         found += [] if last.code == 0 else [f"release again: {last.words}"]
         found += problems_of(place, database, wanted, is_released=True)
     return found
@@ -141,11 +144,11 @@ def _killed(work: Callable[[], Any], place: Path, how: str, rng: random.Random) 
     """Run a work that is killed at a point of this kind; its code."""
     at = rng.randrange(1, MOST_STATEMENTS)
     if how == "statement":
-        return run_child(lambda: (kill_at(at, EVENTS), work()), place, Fault(kill_after_s=240)).code
+        return run_child(lambda: (kill_at(at, EVENTS), work()), place, PATIENT).code
     if how == "file":
         return run_child(work, place, Fault(kill_at=rng.randrange(1, MOST_OPERATIONS))).code
     if how == "after":
-        return run_child(work, place).code
+        return run_child(work, place, PATIENT).code
     return run_child(work, place, Fault(kill_after_s=rng.uniform(0.1, 15.0))).code
 
 
