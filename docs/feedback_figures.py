@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs" / "results" / "feedback.json"
 SCENARIOS = {
     "stated": FeedbackConfig(),
-    "withdrawn": FeedbackConfig(seed=1911, trust=0.95, visits=0.5),
+    "withdrawn": FeedbackConfig(seed=1911, withheld=0.95, visits=0.5),
     "halved": FeedbackConfig(seed=1911, world="default", visits=0.5),
 }
 """What is played, by name; `stated` is what `parity311 feedback heat --rounds 12` plays."""

@@ -92,7 +92,7 @@ class FeedbackConfig:
     tau: float = TAU
     visits: float = 1.0
     """from the first round on, visits there are for a complaint, times those of the capacity"""
-    trust: float | None = None
+    withheld: float | None = None
     """share of reports that are not made where nobody ever comes; the world's own if not given"""
 
 
@@ -200,7 +200,10 @@ def check_feedback(config: FeedbackConfig) -> Domain:
         for one in given:
             if one not in allowed:
                 raise InputError(f"Unknown {kind} {one!r}; allowed: {', '.join(allowed)}.")
-    for name, value, most in (("visits", config.visits, 10.0), ("trust", config.trust or 0.0, 1.0)):
+    for name, value, most in (
+        ("visits", config.visits, 10.0),
+        ("withheld", config.withheld or 0.0, 1.0),
+    ):
         if not 0.0 <= value <= most:
             raise InputError(f"{name} is {value}; allowed is 0 to {most:g}. Change it.")
     check_scenario(config.participation, config.capacity)
@@ -232,7 +235,7 @@ def run_feedback(config: FeedbackConfig, progress: Progress) -> dict[str, Any]:
 def departure_of(config: FeedbackConfig) -> Departure:
     """The world that is played in, at the strength asked for."""
     world = get_departure(config.world)
-    return world if config.trust is None else replace(world, reaction=config.trust)
+    return world if config.withheld is None else replace(world, reaction=config.withheld)
 
 
 def play_city(domain: Domain, config: FeedbackConfig, seed: int, arms: Sequence[str]) -> Any:
