@@ -14,7 +14,7 @@ import typer
 from parity311.cli.options import DEFAULT_DATABASE, DatabaseOption, check_packages, within
 from parity311.errors import InputError
 
-NEEDS = ("fastapi", "uvicorn", "argon2", "multipart")
+NEEDS = ("fastapi", "uvicorn", "argon2", "multipart", "structlog", "prometheus_client")
 DEMO_CITY = Path("cities/desk-7-strong-scarce")
 DEMO_SEED = 7
 
