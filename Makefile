@@ -38,8 +38,10 @@ programs: ## Install the servers that tests start (root, Debian); elsewhere thos
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing >/dev/null; \
 	else echo "Not installed:$$missing; the tests that start them are skipped and say so" >&2; fi
 
-docs: $(VENV)/.dev ## Write the generated parts of README and docs
+docs: $(VENV)/.dev ## Write the generated parts of README and docs, then the site under site/
 	@$(BIN)/python -m docs.generate $(ARGS)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site is in site/: $(BIN)/python -m http.server --directory site, then port 8000"
 
 peers: ## Build the environments of the libraries we measure against (several GB)
 	@for name in $(PEERS); do \

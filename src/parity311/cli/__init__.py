@@ -25,6 +25,7 @@ from parity311.cli.cycle import (
     weigh_command,
 )
 from parity311.cli.desk import serve_command
+from parity311.cli.leaderboard import leaderboard_command
 from parity311.cli.lifecycle import policies_app
 from parity311.cli.off_policy import backtest_command
 from parity311.cli.options import (
@@ -86,6 +87,7 @@ app.command("frontier")(frontier_command)
 app.command("documents")(documents_command)
 app.command("reproduce")(reproduce_command)
 app.command("parity")(parity_command)
+app.command("leaderboard")(leaderboard_command)
 app.command("recommend")(recommend_command)
 app.command("evaluate")(evaluate_command)
 app.command("serve")(serve_command)
