@@ -28,8 +28,9 @@ def routes_of(rooms: Sequence[Room]) -> list[tuple[str, str, str]]:
 
 
 def fill(path: str, case: str) -> str:
-    names = {"complaint_id": case, "name": "intake", "domain": "heat", "run": "none",
-             "kind": "json", "service_code": "heat", "service_request_id": case, "token": case}  # fmt: skip
+    names = dict.fromkeys(("complaint_id", "service_request_id", "token"), case)
+    names |= {"name": "intake", "domain": "heat", "service_code": "heat"}
+    names |= {"run": "none", "kind": "json"}
     for name, value in names.items():
         path = path.replace("{" + name + "}", value)
     return path
