@@ -241,6 +241,12 @@ def run_command(
             file_okay=False,
         ),
     ] = None,
+    estimator: Annotated[
+        str,
+        typer.Option(
+            help="How complaints become incidents, as `reporting estimate`; the usual way if empty."
+        ),
+    ] = "",
     equity_mode: EquityMode = "dual",
     equity_form: EquityForm = "max_gap",
     denominator: Denominator = "actionable",
@@ -257,6 +263,7 @@ def run_command(
         domains=tuple(domains.split(",")),
         agent=agent,
         records=str(records) if records else "",
+        estimator=estimator,
         term=EquityTerm(equity_mode, equity_form, denominator, strata),
     )
     with progress_bars() as progress:
