@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from docs.real_files import COMPLAINTS, describe_files, walk
 from parity311.audit.assess import assess_domain, verdict_row
 from parity311.audit.cells import read_inputs
 from parity311.audit.spec import AuditSpec
@@ -242,7 +243,18 @@ def collect(data: Path, city: Path) -> dict[str, Any]:
             "params": heat_params(records),
             "city_params": heat_params(made),
             "audit": {domain: audit(records, domain) for domain in COMPARED},
+            "files": _walk_files(data, city, Path(name)),
         }
+
+
+def _walk_files(data: Path, city: Path, folder: Path) -> list[dict[str, Any]]:
+    rows = []
+    for number, file in enumerate(COMPLAINTS):
+        print(f"{file} …", flush=True)
+        place = folder / f"file-{number}"
+        place.mkdir()
+        rows.append(walk(data, file, city, place))
+    return rows
 
 
 def page(figures: dict[str, Any]) -> str:
@@ -280,6 +292,7 @@ def page(figures: dict[str, Any]) -> str:
     lines += _reporting_lines(figures["reporting"])
     lines += _params_lines(figures["params"], figures["city_params"])
     lines += _audit_lines(figures["audit"])
+    lines += describe_files(figures["files"])
     lines += _closing_lines(figures)
     return "\n".join(lines) + "\n"
 

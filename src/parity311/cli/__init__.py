@@ -212,7 +212,6 @@ def export_command(
 ) -> None:
     """Write a city's complaints as a portal would publish them, to import them again."""
     from parity311.city.export import export_city
-    from parity311.feeds.citymap import packaged_maps
 
     chosen = [name.strip() for name in domains.split(",") if name.strip()]
     found = export_city(city, shape, out, chosen or None)
@@ -223,8 +222,7 @@ def export_command(
         typer.echo(f"{domain:<20} {rows:>9,} rows")
     for domain, rows in found["left_out"].items():
         typer.echo(f"{domain:<20} {rows:>9,} rows that this portal does not publish")
-    own = f" --map {shape}" if shape in packaged_maps() else ""
-    typer.echo(f"Next: parity311 records import {out}/*{own} --out records/{shape}")
+    typer.echo(f"Next: parity311 records import {out}/* --map {shape} --out records/{shape}")
 
 
 @app.command("run")

@@ -15,8 +15,9 @@ from parity311.city.build import build_city
 from parity311.city.export import export_city, portal_shapes
 from parity311.domains import get_domain
 from parity311.errors import EstimationError, InputError
-from parity311.feeds.citymap import packaged_maps, read_city_map
+from parity311.feeds.citymap import named_city_map, packaged_maps
 from parity311.feeds.importing import import_records
+from parity311.records.describe import describe_import
 from parity311.records.store import Records, open_records
 from parity311.reporting.areas import areas_from_records
 from parity311.reporting.estimate import estimate
@@ -56,7 +57,8 @@ def come_back(city: Records, tmp_path_factory: pytest.TempPathFactory) -> Callab
         if shape not in made:
             folder = tmp_path_factory.mktemp(shape)
             told = export_city(city, shape, folder / "files")
-            own = read_city_map(Path(shape)) if shape in packaged_maps() else None
+            own = named_city_map(Path(shape))
+            assert (own is None) == (shape not in packaged_maps())
             files = [folder / "files" / name for name in told["files"]]
             import_records(files, folder / "records", city_map=own)
             made[shape] = open_records(folder / "records"), told
@@ -126,6 +128,9 @@ def test_links_are_made_measured_and_used(
     assert housing.describe()["is_weak"]
     linked = open_records(out)
     linked.validate()
+    said = describe_import(linked)
+    assert f"A rule, not the source, linked {found['drainage'].n_linked:,}" in said
+    assert "A rule" not in describe_import(records)
     assert linked.manifest["sources"] == records.manifest["sources"]
     # Estimates refuse what the source does not mark, and are wide where a rule did.
     areas = areas_from_records(linked)
