@@ -221,6 +221,8 @@ def _closing(figures: dict[str, Any]) -> list[str]:
         f"- Totals move by factors from {min(ratios):.2f} to {max(ratios):.2f}; the ratio of the "
         f"quintiles by {min(shifts):.2f} to {max(shifts):.2f}:",
         "  levels from a portal's rows are to be compared within one portal only.",
+        "- Rules were measured in the city that they then linked: links of another city's rows may",
+        "  be worse than the shares given.",
     ]
 
 
