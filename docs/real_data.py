@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from docs.real_files import COMPLAINTS, describe_files, walk
+from docs.real_files import describe_files, read_kept
 from parity311.audit.assess import assess_domain, verdict_row
 from parity311.audit.cells import read_inputs
 from parity311.audit.spec import AuditSpec
@@ -243,18 +243,8 @@ def collect(data: Path, city: Path) -> dict[str, Any]:
             "params": heat_params(records),
             "city_params": heat_params(made),
             "audit": {domain: audit(records, domain) for domain in COMPARED},
-            "files": _walk_files(data, city, Path(name)),
+            "files": read_kept(),
         }
-
-
-def _walk_files(data: Path, city: Path, folder: Path) -> list[dict[str, Any]]:
-    rows = []
-    for number, file in enumerate(COMPLAINTS):
-        print(f"{file} …", flush=True)
-        place = folder / f"file-{number}"
-        place.mkdir()
-        rows.append(walk(data, file, city, place))
-    return rows
 
 
 def page(figures: dict[str, Any]) -> str:

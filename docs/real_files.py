@@ -1,11 +1,20 @@
 """Every file of real rows taken the whole way: import, check, link, estimate, audit, learning.
 
+    python -m docs.real_files --data ../shared/data --city cities/small-7-measured-calibrated
+
 What `records check --what-for` promises of a file is then done, with the very command it prints.
+Each file is kept as soon as it is done, in docs/results/real-files.json, from which
+`python -m docs.real_data` writes its page; run again, the command goes on with the files that are
+left, or begins anew where the software changed.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import shlex
+import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +25,7 @@ from parity311.errors import Parity311Error
 from parity311.feeds.importing import ImportOptions, import_records
 from parity311.pipelines.abilities import POSSIBLE, WORK, find_abilities
 from parity311.records.store import open_records
+from parity311.reporting.calibration import hash_code
 from parity311.reporting.link_records import link_records
 
 PLACES = (
@@ -23,19 +33,20 @@ PLACES = (
     "nyc_tracts/nyc_tracts_2020_simplified.geojson",
     "nyc_tracts/community_districts.geojson",
 )
+KEPT = Path(__file__).resolve().parent / "results" / "real-files.json"
 COMPLAINTS = (
-    "sr311/rows_normalised.csv",
+    "boiler/soda_52dp-yji6.json",
+    "dob/soda_eabe-havv.json",
+    "dob/dob_complaints_100.csv",
+    "hpd/complaints_and_problems_10.csv",
+    "sr311/soda_rows.json",
+    "sr311/rows_jl.csv",
     "sr311/export_2025-07_old_headers.csv",
     "sr311/export_2026_new.csv",
-    "sr311/rows_jl.csv",
-    "sr311/soda_rows.json",
+    "sr311/rows_normalised.csv",
     "sr311/events_by_bbl.csv.gz",
-    "dob/dob_complaints_100.csv",
-    "dob/soda_eabe-havv.json",
-    "hpd/complaints_and_problems_10.csv",
-    "boiler/soda_52dp-yji6.json",
 )
-"""Files that hold complaints, each on its own with tracts and outlines."""
+"""Files that hold complaints, each on its own with tracts and outlines; the small ones first."""
 SHORTER = {"train": ["--steps", "200"], "backtest": [], "reporting": ["--draws", "50"], "audit": []}
 """What is added so that a promised command takes seconds; the first word names it."""
 
@@ -113,6 +124,9 @@ def describe_files(rows: list[dict[str, Any]]) -> list[str]:
             f"| {row['file']} | {row['kept']:,} of {row['rows_in']:,} | {row['kept_by']} | "
             f"{linked:,} | {' | '.join(cells)} |"
         )
+    left = [file for file in COMPLAINTS if file not in {row["file"] for row in rows}]
+    if left:
+        lines += ["", f"Not taken yet by `python -m docs.real_files`: {', '.join(left)}."]
     tried = [one for row in rows for one in row.get("work", []) if one["done"] is not None]
     broken = [(row["file"], one) for row in rows for one in row.get("work", []) if one["done"]]
     lines += ["", f"{len(tried) - len(broken)} of {len(tried)} promised commands worked."]
@@ -136,3 +150,31 @@ def _reasons(rows: list[dict[str, Any]]) -> list[str]:
                 cells = (row["file"], one["domain"], one["work"], one["state"], one["reason"])
                 lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def read_kept() -> list[dict[str, Any]]:
+    """The files that were taken, as kept; none where there are none."""
+    return json.loads(KEPT.read_text())["files"] if KEPT.is_file() else []
+
+
+def main() -> None:
+    """Take every file that is not kept yet."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--city", type=Path, required=True)
+    given = parser.parse_args()
+    code = hash_code()
+    stored = json.loads(KEPT.read_text()) if KEPT.is_file() else {}
+    rows = stored["files"] if stored.get("code") == code else []
+    for file in COMPLAINTS:
+        if any(row["file"] == file for row in rows):
+            continue
+        print(f"{file} …", flush=True)
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rows.append(walk(given.data, file, given.city, Path(folder)))
+        KEPT.write_text(json.dumps({"code": code, "files": rows}, indent=1, default=str) + "\n")
+
+
+if __name__ == "__main__":
+    main()
