@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
@@ -11,12 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from parity311.audit.spec import AuditSpec
 from parity311.city.build import build_city
 from parity311.city.export import export_city, portal_shapes
 from parity311.domains import get_domain
 from parity311.errors import EstimationError, InputError
 from parity311.feeds.citymap import named_city_map, packaged_maps
 from parity311.feeds.importing import import_records
+from parity311.pipelines.audit_records import audit_records
 from parity311.records.describe import describe_import
 from parity311.records.store import Records, open_records
 from parity311.reporting.areas import areas_from_records
@@ -151,6 +155,28 @@ def test_links_are_made_measured_and_used(
     with pytest.raises(InputError, match="nothing to link"):
         link_records(out, tmp_path / "again", lambda: city.folder, domains=["heat"])
     assert not (tmp_path / "again").exists()
+
+
+def test_a_page_says_what_was_done_about_each_domain(
+    city: Records, come_back: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Unmarked, linked well and linked badly: each has its own sentences, and no other's."""
+    records, _ = come_back("boston_311")
+    link_records(records.folder, tmp_path / "linked", lambda: city.folder)
+    said = {}
+    for name, folder in (("unmarked", records.folder), ("linked", tmp_path / "linked")):
+        spec, domains = AuditSpec(n_draws=100), ["heat", "housing"]
+        found = audit_records(folder, spec, root=tmp_path / name, domains=domains)
+        page = re.sub(r"<(style|script|svg).*?</\1>|<[^>]+>", " ", Path(found["page"]).read_text())
+        said[name] = re.sub(r"\s+", " ", html.unescape(page))
+        for untrue in ("true city", "synthetic city, 20", "the exposure rate moves it back"):
+            assert untrue not in said[name]
+        assert "complaints received 2024-11-01 to 2024-12-31" in said[name]
+    assert "Duplicates are not marked for" in said["unmarked"]
+    assert "linked by a rule" not in said["unmarked"]
+    assert "repeats were linked by a rule" in said["linked"]
+    assert "too weakly linked to tell how fast people report" in said["linked"]
+    assert "A rule, not the source, linked" in said["linked"]
 
 
 def test_links_that_are_always_right_widen_nothing() -> None:
