@@ -75,7 +75,7 @@ def walk(data: Path, file: str, city: Path, folder: Path) -> dict[str, Any]:
         found["links"] = [one.describe() for one in links]
         opened = open_records(folder / "linked")
     except Parity311Error as error:
-        found["not_linked"] = " ".join(str(error).split())
+        found["not_linked"] = " ".join(str(error).replace(str(folder), "…").split())
     abilities = find_abilities(opened)
     found["work"] = [
         {
@@ -83,9 +83,9 @@ def walk(data: Path, file: str, city: Path, folder: Path) -> dict[str, Any]:
             "work": one.work,
             "state": one.state,
             "reason": one.reason.replace(str(folder), "…"),
-            "done": _do(one.command, folder / "runs") if one.command else None,
+            "done": _do(one.command, folder / f"done-{number}") if one.command else None,
         }
-        for one in abilities
+        for number, one in enumerate(abilities)
     ]
     return found
 
@@ -98,7 +98,8 @@ def _do(command: str, runs: Path) -> str:
     result = CliRunner().invoke(app, [*words, *added, *out])
     if result.exit_code == 0:
         return ""
-    return " ".join(str(result.exception or result.output).split())
+    said = str(result.exception or result.output).replace(str(runs.parent), "…")
+    return " ".join(said.split())
 
 
 def describe_files(rows: list[dict[str, Any]]) -> list[str]:

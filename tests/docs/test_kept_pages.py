@@ -6,13 +6,18 @@ import json
 
 import pytest
 
-from docs import round_trip
+from docs import real_data, round_trip
 
 KEPT = json.loads(round_trip.FIGURES.read_text())
 
 
 def test_the_page_of_the_round_trip_is_made_from_its_figures() -> None:
     assert round_trip.page(KEPT) == round_trip.PAGE.read_text()
+
+
+def test_the_page_of_real_rows_is_made_from_its_figures() -> None:
+    figures = json.loads(real_data.FIGURES.read_text())
+    assert real_data.page(figures) == real_data.PAGE.read_text()
 
 
 def test_another_figure_would_be_another_page() -> None:
