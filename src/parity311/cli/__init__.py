@@ -193,7 +193,7 @@ def describe_command(
 def run_command(
     preset: Preset = "small",
     seed: Seed = 7,
-    domains: Annotated[str, typer.Option(help="Domains to take the whole way.")] = "heat,boiler",
+    domains: Annotated[str, typer.Option(help="Domains to take the whole way.")] = "heat,housing",
     agent: Annotated[
         str, typer.Option(help=f"Agent that learns: {list_agents(lambda entry: entry.acts)}.")
     ] = "priced",
