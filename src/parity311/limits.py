@@ -9,6 +9,9 @@ MOST_STEPS = 1_000_000_000
 """Steps of one training: days at the fastest pace measured."""
 MOST_WORKERS = 1024
 """Processes side by side."""
+THREADS_VARIABLE = "PARITY311_THREADS"
+"""Environment variable: threads that a query may take. One in a job, so that sums of floats do not
+depend on how rows were shared out."""
 
 LARGEST_GAP = 0.05
 """τ: the largest difference of rates between two strata that passes an audit (the paper's)."""

@@ -61,7 +61,26 @@ Cities = Annotated[Path, typer.Option(help="Folder that cities are kept in.", fi
 Seed = Annotated[int, seed_option("Same seed, same result on the same machine.")]
 Steps = Annotated[int, typer.Option(help="Steps per environment.", callback=within(1, MOST_STEPS))]
 Workers = Annotated[
-    int, typer.Option(help="Processes; 0: one a core.", callback=within(0, MOST_WORKERS))
+    int,
+    typer.Option(
+        help="Workers, of one core each; 0: one a core, as far as memory goes.",
+        callback=within(0, MOST_WORKERS),
+    ),
+]
+EngineName = Annotated[
+    str, typer.Option("--engine", help="Where the pieces are done: local (this machine) or ray.")
+]
+Address = Annotated[
+    str,
+    typer.Option(
+        help="Of a Ray cluster: HOST:PORT, or auto on one of its machines; empty: one is started."
+    ),
+]
+ShardOption = Annotated[
+    str,
+    typer.Option(
+        "--shard", help="Do this part of the pieces alone, as in 0/4 to 3/4; for job arrays."
+    ),
 ]
 Seconds = Annotated[
     float,
@@ -93,7 +112,12 @@ PolicyFolder = Annotated[
     Path, typer.Option(help="Folder for policies and checkpoints.", file_okay=False)
 ]
 ObservationSet = Annotated[
-    str, typer.Option(help="Features a policy sees; the domain's own choice if empty.")
+    str,
+    typer.Option(
+        "--observation-set",
+        "--features",
+        help="Features a policy sees: published, or another set; the domain's own if empty.",
+    ),
 ]
 ActionSet = Annotated[
     str, typer.Option(help="published: the paper's actions; extended: those and ours.")

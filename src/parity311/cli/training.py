@@ -27,7 +27,9 @@ from rich.progress import (
 from parity311.agents import list_agents
 from parity311.cli.options import (
     ActionSet,
+    Address,
     Denominator,
+    EngineName,
     EquityForm,
     EquityMode,
     Json,
@@ -35,8 +37,10 @@ from parity311.cli.options import (
     PolicyFolder,
     ReportingEstimator,
     RewardStrata,
+    ShardOption,
     Steps,
     Until,
+    Workers,
     longer_than_nothing,
     print_json,
     within,
@@ -91,12 +95,18 @@ def frontier_command(
     ] = True,
     seed: Annotated[int, seed_option("Of the test episodes.")] = 0,
     runs: Runs = Path("runs"),
+    engine: EngineName = "local",
+    address: Address = "",
+    workers: Workers = 0,
+    shard: ShardOption = "",
     as_json: Json = False,
 ) -> None:
     """Trade speed, cost and equity: which points nothing beats, to choose one from."""
+    from parity311.jobs.choose import choose_engine
     from parity311.pipelines.frontier import FrontierConfig, run_frontier
     from parity311.pipelines.progress import progress_bars
 
+    where = choose_engine(engine, address, workers, shard)
     config = FrontierConfig(
         domain=domain,
         city=str(city),
@@ -111,7 +121,7 @@ def frontier_command(
         seed=seed,
     )
     with progress_bars() as progress:
-        result = run_frontier(config, runs=runs, progress=progress)
+        result = run_frontier(config, runs=runs, where=where, progress=progress)
     if as_json:
         print_json(result)
     else:
@@ -346,7 +356,8 @@ def sweep_command(
     chunk: Annotated[
         int,
         typer.Option(
-            help="Agents that learn side by side; 0 lets memory and cores decide.",
+            help="Agents that learn side by side, on which a result depends; 0: 8 on a processor, "
+            "all on a GPU.",
             callback=within(0, MOST_AGENTS),
         ),
     ] = 0,
@@ -360,12 +371,18 @@ def sweep_command(
     equity_form: EquityForm = "max_gap",
     denominator: Denominator = "actionable",
     strata: RewardStrata = INCOME,
+    engine: EngineName = "local",
+    address: Address = "",
+    workers: Workers = 0,
+    shard: ShardOption = "",
     as_json: Json = False,
 ) -> None:
     """Train a whole frontier: many preferences, several seeds each, on whatever device is there."""
+    from parity311.jobs.choose import choose_engine
     from parity311.reporting.estimate import check_estimator
     from parity311.training.train_run import keep_to_one_thread, parse_settings
 
+    where = choose_engine(engine, address, workers, shard)
     check_estimator(estimator)
     keep_to_one_thread()
     from parity311.domains import get_domain
@@ -390,11 +407,17 @@ def sweep_command(
             term=EquityTerm(equity_mode, equity_form, denominator, strata),
             chunk=chunk,
             resume=resume,
+            where=where,
             progress=progress,
             tell=lambda line: typer.echo(line, err=True),
         )
     if as_json:
         print_json(summary)
+    elif summary["jobs_left"]:
+        typer.echo(
+            f"{summary['jobs'] - summary['jobs_left']} of {summary['jobs']} chunks are done in "
+            f"{out}; run the other shards, then the same command with --resume."
+        )
     else:
         typer.echo(
             f"{summary['agents']} agents in {out}, {summary['agent_steps_per_s']:,.0f} agent-steps "

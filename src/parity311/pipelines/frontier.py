@@ -12,7 +12,7 @@ import numpy as np
 
 from parity311.agents import check_acts, get_entry
 from parity311.domains import get_domain
-from parity311.errors import EstimationError, InputError
+from parity311.errors import EstimationError, InputError, RunError
 from parity311.estimation.world import World, make_world
 from parity311.evaluation.compare import check_comparable, later_flow
 from parity311.evaluation.frontier import Frontier, play_frontier
@@ -23,6 +23,7 @@ from parity311.evaluation.frontier_figures import (
     price_of_rule,
     summarise_frontier,
 )
+from parity311.jobs.choose import HERE, Workplace
 from parity311.mdp.contract import Domain
 from parity311.mdp.equity import USUAL_TERM, EquityTerm
 from parity311.mdp.harness import Harness
@@ -91,9 +92,17 @@ def check_config(config: FrontierConfig) -> Domain:
     return domain
 
 
-def run_frontier(config: FrontierConfig, *, runs: Path, progress: Progress) -> dict[str, Any]:
+def run_frontier(
+    config: FrontierConfig, *, runs: Path, progress: Progress, where: Workplace = HERE
+) -> dict[str, Any]:
     """Learn, score, measure, write the run; what was found, as plain figures."""
     domain = check_config(config)
+    if where != HERE and (config.sweep or get_entry(config.agent).covers_preferences):
+        raise InputError(
+            f"The agents of this frontier are one piece ({config.sweep or config.agent}), which no "
+            "engine divides; leave out --engine, --workers and --shard, or choose an agent that is "
+            "trained for each preference, such as --agent dqn."
+        )
     records = open_records(Path(config.city), config.term.strata)
     world = read_world(domain, records, config.estimator)
     # What cannot be estimated or scored is told before anything is learned.
@@ -103,7 +112,7 @@ def run_frontier(config: FrontierConfig, *, runs: Path, progress: Progress) -> d
         run.set_seeds(agents=config.seeds, episodes=config.seed)
         (add_records if records.is_real else add_city)(run, records)
         with run.stage("learning"):
-            menu, trained = learn_menu(config, harness, world, runs, progress)
+            menu, trained = learn_menu(config, harness, world, runs, progress, where)
         with run.stage("playing"):
             frontier = play_frontier(
                 harness, world.estimated, world.scored, menu, trained, seed=config.seed,
@@ -142,7 +151,12 @@ def read_world(domain: Domain, records: Records, estimator: str = "") -> World:
 
 
 def learn_menu(
-    config: FrontierConfig, harness: Harness, world: World, runs: Path, progress: Progress
+    config: FrontierConfig,
+    harness: Harness,
+    world: World,
+    runs: Path,
+    progress: Progress,
+    where: Workplace = HERE,
 ) -> tuple[np.ndarray, Trained]:
     """The menu and its agents: one network, one agent each, or those of an earlier sweep."""
     if config.sweep:
@@ -159,12 +173,17 @@ def learn_menu(
     asked = f"{len(menu)}x{config.seeds}-{config.steps}-{digest_arrays(world.estimated)[:8]}"
     asked += "".join(f"-{value}" for value in departures(config.term).values())
     folder = runs / f"sweep-{config.domain}-{config.agent}-{asked}"
-    run_sweep(
+    summary = run_sweep(
         config.domain, config.agent, menu, range(config.seeds), config.steps, out=folder,
         records=Path(config.city), until=world.test_from, term=config.term,
         estimator=world.correction.calibration.estimator,
-        resume=folder.exists(), progress=told,
+        resume=folder.exists(), where=where, progress=told,
     )  # fmt: skip
+    if summary["jobs_left"]:
+        raise RunError(
+            f"{summary['jobs'] - summary['jobs_left']} of {summary['jobs']} chunks are done and "
+            f"kept in {folder}; run the other shards, then the same command without --shard."
+        )
     return read_sweep(folder, harness, world.estimated)
 
 

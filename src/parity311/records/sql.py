@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, LiteralString, Protocol, cast
 
 from parity311.errors import InputError
+from parity311.limits import THREADS_VARIABLE
 
 if TYPE_CHECKING:
     import duckdb
@@ -111,9 +112,13 @@ def connect() -> Connection:
     """An empty database in memory; it fetches no extension and draws no progress bar."""
     import duckdb
 
-    connection = duckdb.connect(
-        config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-    )
+    settings: dict[str, bool | str] = {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    if os.environ.get(THREADS_VARIABLE, "").isdigit():
+        settings["threads"] = os.environ[THREADS_VARIABLE]
+    connection = duckdb.connect(config=settings)
     # Its bar would go to standard output, into the middle of JSON.
     connection.execute("SET enable_progress_bar = false")
     return cast(Connection, connection)

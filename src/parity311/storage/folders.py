@@ -22,7 +22,7 @@ from pathlib import Path
 
 from parity311.errors import BusyError, Parity311Error, RunError
 from parity311.storage import locks
-from parity311.storage.aside import asides_of, own_name
+from parity311.storage.aside import asides_of, dead_asides, own_name
 from parity311.storage.disk import disk_error, synchronise, synchronise_tree
 from parity311.storage.locks import one_writer, plain_place
 
@@ -101,6 +101,41 @@ def writing_folder(out: Path, kind: Kind, *, overwrite: bool = False) -> Iterato
         except BaseException:
             shutil.rmtree(aside, ignore_errors=True)
             raise
+
+
+@contextmanager
+def filling_once(place: Path) -> Iterator[Path]:
+    """Give a folder to fill, which becomes ``place`` unless another writer was first.
+
+    For results that are named by their content: whoever comes second wrote the same, and what it
+    wrote is thrown away. ``place`` is never half there.
+    """
+    aside = own_name(place)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        aside.mkdir()
+        yield aside
+        synchronise_tree(aside)
+        try:
+            os.rename(aside, place)
+        except OSError:
+            if not place.is_dir():
+                raise
+            shutil.rmtree(aside, ignore_errors=True)
+        synchronise(place.parent)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+
+
+def remove_dead_asides(folder: Path) -> None:
+    """Remove what writers that are gone have left in a folder."""
+    for left_over in dead_asides(folder):
+        if left_over.is_dir() and not left_over.is_symlink():
+            shutil.rmtree(left_over, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                left_over.unlink()
 
 
 def _tell(error: OSError, aside: Path, out: Path, kind: Kind) -> Parity311Error:

@@ -29,12 +29,25 @@ def write_tensors(
     with writing_aside(path) as aside:
         try:
             save_file(tensors, aside, metadata=metadata)
+            _sort_header(aside)
         except SafetensorError as error:
             number = re.search(r"os error (\d+)", str(error))
             if number is None:
                 raise
             raise OSError(int(number[1]), str(error)) from error
     return path
+
+
+def _sort_header(path: Path) -> None:
+    """Give a file's header one order: the library draws that of its metadata anew each time."""
+    with path.open("r+b") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        plain = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+        if len(plain) <= size:  # the same letters in another order: it always is
+            file.seek(8)
+            file.write(plain.ljust(size))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

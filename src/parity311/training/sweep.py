@@ -1,8 +1,9 @@
-"""Many preferences × seeds: as one program on a GPU, as one process a core on a CPU.
+"""Many preferences × seeds: as one program on a GPU, as one job a core on a CPU.
 
 What a sweep needs is known before it starts: every agent's state (networks, moments, replay
-buffer) is counted from its shapes, a quarter is added for what an update works with, and where it
-does not fit into the memory there is, agents are trained in chunks.
+buffer) is counted from its shapes, and a quarter is added for what an update works with. Agents
+learn in chunks, which are jobs: how they are cut never depends on the memory there is, because an
+agent's result depends on its chunk; memory decides only how many chunks learn at once.
 
 Agents of an earlier `parity311 sweep`, read from its folder.
 """
@@ -10,12 +11,10 @@ Agents of an earlier `parity311 sweep`, read from its folder.
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,14 +25,19 @@ import numpy as np
 from parity311.agents.package import read_package
 from parity311.errors import InputError, TrainingError
 from parity311.estimation.params_file import read_params
+from parity311.jobs.choose import COMPILED, HERE, Workplace
+from parity311.jobs.drive import FAILURES, Outcome, check_done
+from parity311.jobs.job import MEMORY_MB, Input, Job, Task
 from parity311.mdp.equity import USUAL_TERM, EquityTerm, term_of
 from parity311.mdp.harness import Harness
+from parity311.storage.aside import write_text_aside
+from parity311.storage.disk import telling_disk_errors
 from parity311.storage.folders import holds_own
 from parity311.storage.locks import one_writer
 from parity311.training import agent_for
 from parity311.training.checkpoint import digest_arrays
 from parity311.training.loop import Trained
-from parity311.training.train_run import SUMMARY, check_groups
+from parity311.training.train_run import SUMMARY, as_tuples, check_groups
 
 
 def read_sweep(folder: Path, harness: Harness, params: Any) -> tuple[np.ndarray, Trained]:
@@ -42,7 +46,7 @@ def read_sweep(folder: Path, harness: Harness, params: Any) -> tuple[np.ndarray,
     A sweep that learned in another process than `params` is refused: records of the test dates
     among them would flatter every policy.
     """
-    found = sorted(folder.glob(f"chunk-*/{SUMMARY}"))
+    found = _find_chunks(folder)
     if not found:
         raise InputError(
             f"{folder} holds no finished sweep; make one with `parity311 sweep "
@@ -89,6 +93,17 @@ def read_sweep(folder: Path, harness: Harness, params: Any) -> tuple[np.ndarray,
     return np.asarray(menu, np.float32), trained
 
 
+def _find_chunks(folder: Path) -> list[Path]:
+    """Summaries of a sweep's chunks: those it lists, or all where it is of before lists."""
+    listed = folder / CHUNKS
+    if not listed.is_file():
+        return sorted(folder.glob(f"chunk-*/{SUMMARY}"))
+    try:
+        return [folder / name / SUMMARY for name in json.loads(listed.read_bytes())["chunks"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{listed} is no list of chunks ({error}); sweep again.") from error
+
+
 def check_term(manifest: dict[str, Any], harness: Harness, where: Path) -> None:
     """Refuse a policy that was paid another equity term than the harness pays."""
     paid, asked = asdict(term_of(manifest)), asdict(harness.term)
@@ -125,6 +140,8 @@ def _nest(weights: dict[str, np.ndarray]) -> dict[str, Any]:
 
 
 PARAMS = "params.safetensors"
+CHUNKS = "sweep.json"
+"""Which chunks make up a sweep, in the order of its preferences; written when all are there."""
 CPU_CHUNK = 8
 """Agents that learn side by side on one core: more of them no longer fit into its cache."""
 WORK_SHARE = 0.25
@@ -141,17 +158,14 @@ class Plan(NamedTuple):
     free_bytes: int
     chunk: int
     """agents in a chunk"""
-    n_workers: int
-    """processes side by side"""
 
     def describe(self) -> str:
         """One line for the person who waits."""
         total = self.n_agents * self.bytes_per_agent / 1e9
-        at_once = min(self.chunk * self.n_workers, self.n_agents) * self.bytes_per_agent / 1e9
+        at_once = self.chunk * self.bytes_per_agent / 1e9
         return (
             f"{self.n_agents} agents of {self.bytes_per_agent / 1e6:.1f} MB, {total:.2f} GB in "
-            f"all; {self.chunk} at a time in {self.n_workers} process(es), {at_once:.2f} GB of "
-            f"{self.free_bytes / 1e9:.1f} GB free"
+            f"all; {self.chunk} in a chunk of {at_once:.2f} GB, {self.free_bytes / 1e9:.1f} GB free"
         )
 
 
@@ -192,21 +206,26 @@ def free_memory() -> int:
 def plan_sweep(
     harness: Any, params: Any, agent: Any, n_agents: int, n_environments: int, chunk: int = 0
 ) -> Plan:
-    """Decide how many agents learn side by side; an error where not even one fits."""
+    """Decide how many agents learn side by side; an error where they do not fit."""
     import jax
 
     each = bytes_per_agent(harness, params, agent, n_environments)
     free = free_memory()
     is_cpu = jax.devices()[0].platform == "cpu"
-    wanted = chunk or (CPU_CHUNK if is_cpu else n_agents)
-    n_workers = min(os.cpu_count() or 1, -(-n_agents // wanted)) if is_cpu else 1
-    fits = int(MEMORY_SHARE * free / (each * n_workers))
+    wanted = min(chunk or (CPU_CHUNK if is_cpu else n_agents), n_agents)
+    fits = int(MEMORY_SHARE * free / each)
     if fits < 1:
         raise TrainingError(
             f"One agent takes {each / 1e6:.0f} MB and {free / 1e6:.0f} MB are free; choose a "
             "smaller buffer (--set buffer_size=10000) or network."
         )
-    return Plan(n_agents, each, free, min(wanted, fits, n_agents), n_workers)
+    if fits < wanted:
+        raise TrainingError(
+            f"{wanted} agents side by side take {wanted * each / 1e6:.0f} MB and "
+            f"{free / 1e6:.0f} MB are free; name a smaller chunk (--chunk {fits}), which is part "
+            "of what a result depends on, or a smaller buffer."
+        )
+    return Plan(n_agents, each, free, wanted)
 
 
 def run_sweep(
@@ -227,13 +246,14 @@ def run_sweep(
     n_environments: int = 8,
     chunk: int = 0,
     resume: bool = False,
+    where: Workplace = HERE,
     progress: Any = None,
     tell: Any = None,
 ) -> dict[str, Any]:
-    """Train every preference with every seed; each chunk keeps its own checkpoint and policies.
+    """Train every preference with every seed; each chunk is a job with policies of its own.
 
     Chunks are whole preferences, so an agent's result depends on the chunk's size but not on how
-    many processes there are.
+    many workers there are, nor where.
     """
     from parity311.domains import get_domain
     from parity311.estimation.world import open_world
@@ -259,42 +279,90 @@ def run_sweep(
     if tell is not None:
         tell(plan.describe())
     per_chunk = max(plan.chunk // len(seeds), 1)
-    jobs = [
-        {
-            "slug": slug, "agent": agent, "steps": steps, "settings": settings or {},
-            "seeds": list(seeds), "n_environments": n_environments, "resume": resume,
-            "observation_set": observation_set, "action_set": action_set, "term": asdict(term),
-            "preferences": preferences[at : at + per_chunk].tolist(),
-            "params": str(out / PARAMS), "origin": asdict(origin),
-            "out": str(out / f"chunk-{at:04d}"),
-        }
-        for at in range(0, len(preferences), per_chunk)
-    ]  # fmt: skip
+    spec = {
+        "slug": slug, "agent": agent, "steps": steps, "settings": settings or {},
+        "seeds": list(seeds), "n_environments": n_environments,
+        "observation_set": observation_set, "action_set": action_set, "term": asdict(term),
+        "origin": asdict(origin),
+    }  # fmt: skip
     began = time.monotonic()
     with one_writer(out):
-        _keep_params(out, params, domain, resume=resume)
-        found = _run_jobs(jobs, plan.n_workers, progress)
-    seconds = time.monotonic() - began
-    return {
+        _keep_params(out, params, domain, resume=resume or where.shard is not None)
+    jobs = _chunk_jobs(spec, preferences, per_chunk, out, plan)
+    if jobs[0].gpus and not where.n_workers:
+        where = replace(where, n_workers=len(jax.local_devices()))
+    done = where.run(jobs, folder=out, tell=_follow(jobs, progress))
+    summary = {
         "domain": slug,
         "agent": agent,
         "agents": n_agents,
         "preferences": len(preferences),
         "seeds": len(seeds),
         "steps": steps,
-        "seconds": seconds,
-        "agent_steps_per_s": n_agents * steps / seconds,
         "bytes_per_agent": plan.bytes_per_agent,
         "chunk": plan.chunk,
-        "n_workers": plan.n_workers,
-        "reward": [one for summary in found for one in summary["reward"]],
         "out": str(out),
+        "jobs": len(jobs),
+        "jobs_left": len(jobs) - len(done),
+    }
+    if where.shard is None or len(done) == len(jobs):
+        check_done(done, len(jobs), out)
+        _list_chunks(out, done)
+    seconds = time.monotonic() - began
+    return summary | {
+        "seconds": seconds,
+        "agent_steps_per_s": sum(one.result["agents"] for one in done) * steps / seconds,
+        "reward": [reward for one in done for reward in one.result["reward"]],
         "policies": [
-            f"{Path(summary['out']).name}/{name}"
-            for summary in found
-            for name in summary["policies"]
+            f"{one.folder.name}/{name}"
+            for one in done
+            for name in one.result["policies"]
+            if one.folder is not None
         ],
     }
+
+
+def _chunk_jobs(
+    spec: dict[str, Any], preferences: np.ndarray, per_chunk: int, out: Path, plan: Plan
+) -> list[Job]:
+    """One job a chunk; the process that agents learn in is an input."""
+    import jax
+
+    inputs = {"params": Input.of(out / PARAMS)}
+    is_cpu = jax.devices()[0].platform == "cpu"
+    return [
+        Job(
+            "parity311.training.sweep:train_chunk",
+            {**spec, "preferences": preferences[at : at + per_chunk].tolist()},
+            inputs,
+            name=f"chunk-{at:04d}",
+            program="/".join(str(spec[name]) for name in ("slug", "agent", "steps")),
+            memory_mb=MEMORY_MB + int(plan.chunk * plan.bytes_per_agent / 1e6),
+            gpus=0 if is_cpu else 1,
+        )
+        for at in range(0, len(preferences), per_chunk)
+    ]
+
+
+def _follow(jobs: Sequence[Job], progress: Any) -> Any:
+    """What tells a bar of steps and reward that a chunk has ended."""
+    total = sum(
+        len(job.spec["preferences"]) * len(job.spec["seeds"]) * job.spec["steps"] for job in jobs
+    )
+    rewards: list[float] = []
+
+    def told(ended: int, of: int, outcome: Outcome) -> None:
+        if progress is not None and outcome.is_there:
+            rewards.append(float(np.mean(outcome.result["reward"])))
+            progress(total * ended // of, total, {"reward": float(np.mean(rewards))})
+
+    return told
+
+
+def _list_chunks(out: Path, done: Sequence[Outcome]) -> None:
+    names = [one.folder.name for one in done if one.folder is not None]
+    with telling_disk_errors(out / CHUNKS, TrainingError):
+        write_text_aside(out / CHUNKS, json.dumps({"chunks": names}, indent=1) + "\n")
 
 
 def _keep_params(out: Path, params: Any, domain: Any, *, resume: bool) -> None:
@@ -302,7 +370,8 @@ def _keep_params(out: Path, params: Any, domain: Any, *, resume: bool) -> None:
     from parity311.estimation.params_file import read_params, write_params
     from parity311.training.checkpoint import digest_arrays
 
-    if not holds_own(out, (PARAMS, "chunk-*"), "a sweep", TrainingError):
+    own = (PARAMS, CHUNKS, "chunk-*", FAILURES, COMPILED)
+    if not holds_own(out, own, "a sweep", TrainingError):
         write_params(out / PARAMS, params)
         return
     if not resume:
@@ -319,36 +388,8 @@ def _keep_params(out: Path, params: Any, domain: Any, *, resume: bool) -> None:
         )
 
 
-def _run_jobs(jobs: list[dict[str, Any]], n_workers: int, progress: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any] | None] = [None] * len(jobs)
-
-    def count(place: int, summary: dict[str, Any]) -> None:
-        found[place] = summary
-        whole = [one for one in found if one is not None]
-        if progress is not None:
-            reward = float(np.mean([np.mean(one["reward"]) for one in whole]))
-            steps = sum(one["agents"] * one["steps"] for one in whole)
-            total = sum(
-                len(job["preferences"]) * len(job["seeds"]) * summary["steps"] for job in jobs
-            )
-            progress(steps, total, {"reward": reward})
-
-    if n_workers == 1:
-        for place, job in enumerate(jobs):
-            count(place, train_chunk(job))
-    else:
-        # Spawned, because a forked JAX hangs; each takes one core.
-        context = multiprocessing.get_context("spawn")
-        os.environ.setdefault("NPROC", "1")
-        with ProcessPoolExecutor(n_workers, mp_context=context) as pool:
-            running = {pool.submit(train_chunk, job): place for place, job in enumerate(jobs)}
-            for future in as_completed(running):
-                count(running[future], future.result())
-    return [one for one in found if one is not None]
-
-
-def train_chunk(job: dict[str, Any]) -> dict[str, Any]:
-    """Train one chunk and write its policies; runs in a process of its own."""
+def train_chunk(task: Task) -> dict[str, Any]:
+    """Train one chunk and write its policies, from its checkpoint where an attempt was killed."""
     from parity311.domains import get_domain
     from parity311.estimation.params_file import read_params
     from parity311.training import train
@@ -356,17 +397,14 @@ def train_chunk(job: dict[str, Any]) -> dict[str, Any]:
     from parity311.training.saving import Origin
     from parity311.training.train_run import write_trained
 
-    domain, out = get_domain(job["slug"]), Path(job["out"])
-    params = read_params(Path(job["params"]), domain.play.example())
-    began = time.monotonic()
+    spec = task.spec
+    domain = get_domain(spec["slug"])
+    params = read_params(task.inputs["params"], domain.play.example())
     trained = train(
-        domain, params, job["agent"], job["preferences"], job["seeds"], job["steps"],
-        settings=job["settings"], n_environments=job["n_environments"],
-        observation_set=job["observation_set"], action_set=job["action_set"],
-        term=EquityTerm(**job["term"]),
-        checkpoints=Checkpoints(out / "checkpoint", resume=job["resume"]),
+        domain, params, spec["agent"], spec["preferences"], spec["seeds"], spec["steps"],
+        settings=as_tuples(spec["settings"]), n_environments=spec["n_environments"],
+        observation_set=spec["observation_set"], action_set=spec["action_set"],
+        term=EquityTerm(**spec["term"]),
+        checkpoints=Checkpoints(task.kept / "checkpoint", resume=True),
     )  # fmt: skip
-    return write_trained(
-        out, trained, seconds=time.monotonic() - began, params=params,
-        origin=Origin(**job["origin"]),
-    )  # fmt: skip
+    return write_trained(task.out, trained, params=params, origin=Origin(**spec["origin"]))

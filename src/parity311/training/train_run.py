@@ -129,13 +129,14 @@ def write_trained(
     out: Path,
     trained: Trained,
     *,
-    seconds: float,
+    seconds: float | None = None,
     params: Any = None,
     origin: Origin | None = None,
 ) -> dict[str, Any]:
     """Policies of a whole training, its curve, and a summary that is written last.
 
-    With the params the agents learned in, the policies can be served.
+    With the params the agents learned in, the policies can be served. Without `seconds` the summary
+    says nothing of where and how fast: the same wherever it was written.
     """
     from parity311.training.saving import save_policy
 
@@ -144,14 +145,14 @@ def write_trained(
         "agent": trained.agent.name,
         "agents": trained.n_agents,
         "steps": trained.curve[-1]["steps"] if trained.curve else 0,
-        "seconds": seconds,
         "is_whole": trained.is_whole,
         "reward": [float(x) for x in trained.curve[-1]["reward"]] if trained.curve else [],
         "preferences": trained.preferences.astype(float).tolist(),
         "seeds": trained.seeds.astype(int).tolist(),
-        "out": str(out),
         "policies": [],
     }
+    if seconds is not None:
+        summary |= {"seconds": seconds, "out": str(out)}
     if not trained.is_whole:
         return summary
     for index in range(trained.n_agents):
@@ -196,10 +197,12 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
             value = json.loads(text)
         except ValueError:
             value = text
-        found[name] = _as_tuples(value)
+        found[name] = as_tuples(value)
     return found
 
 
-def _as_tuples(value: Any) -> Any:
+def as_tuples(value: Any) -> Any:
     """Lists within lists as tuples, which configurations can be told apart by."""
-    return tuple(_as_tuples(one) for one in value) if isinstance(value, list) else value
+    if isinstance(value, dict):
+        return {name: as_tuples(one) for name, one in value.items()}
+    return tuple(as_tuples(one) for one in value) if isinstance(value, list) else value

@@ -25,7 +25,7 @@ from parity311.report.store import start_run
 from parity311.studies.reproduction import prepare
 from parity311.studies.reproduction.claims import all_claims
 from parity311.studies.reproduction.claims.claim import judge_all
-from parity311.studies.reproduction.jobs import Job, make_jobs
+from parity311.studies.reproduction.jobs import TrainingJob, make_jobs
 from parity311.studies.reproduction.page import write_page
 from parity311.studies.reproduction.programme import (
     OURS,
@@ -55,11 +55,11 @@ SLUGS = tuple(sorted(DOMAINS_IN_APPENDIX))
 
 
 @pytest.fixture(scope="module")
-def jobs() -> dict[str, Job]:
+def jobs() -> dict[str, TrainingJob]:
     return {job.name: job for job in make_jobs(SLUGS, "small", 5, programme=PAPER)}
 
 
-def test_every_job_of_the_paper_is_as_published(jobs: dict[str, Job]) -> None:
+def test_every_job_of_the_paper_is_as_published(jobs: dict[str, TrainingJob]) -> None:
     """All that is left is what its text gives in days and a domain has in decisions."""
     for job in jobs.values():
         harness = harness_of(job)
@@ -79,7 +79,7 @@ def test_the_twin_ours_differs_everywhere() -> None:
         assert describe_job(job)["differs"] != "nothing the paper gives", job.name
 
 
-def test_tables_3_and_4_by_hand(jobs: dict[str, Job]) -> None:
+def test_tables_3_and_4_by_hand(jobs: dict[str, TrainingJob]) -> None:
     """Numbers as the paper prints them."""
     dqn = used_settings(jobs["measured/crane/dqn"])
     assert (dqn.learning_rate, dqn.buffer_size, dqn.batch_size) == (1e-3, 50_000, 64)
@@ -103,7 +103,7 @@ def test_tables_3_and_4_by_hand(jobs: dict[str, Job]) -> None:
     assert heat.episode_length == 365 * 4
 
 
-def test_epsilon_reaches_its_end_and_seeds_are_five(jobs: dict[str, Job]) -> None:
+def test_epsilon_reaches_its_end_and_seeds_are_five(jobs: dict[str, TrainingJob]) -> None:
     for job in jobs.values():
         if job.agent in ("dqn", "cql", "hdqn", "td"):
             assert job.steps > 10_000
@@ -111,7 +111,7 @@ def test_epsilon_reaches_its_end_and_seeds_are_five(jobs: dict[str, Job]) -> Non
         assert job.label == "grid" or len(job.seeds) == 5
 
 
-def test_splits_that_the_paper_has_not_are_left_out(jobs: dict[str, Job]) -> None:
+def test_splits_that_the_paper_has_not_are_left_out(jobs: dict[str, TrainingJob]) -> None:
     assert {part.name for part in parts_of("boiler", PAPER)} == {"boiler", "boiler_random"}
     assert "boiler_later" in {part.name for part in parts_of("boiler")}
     assert not any("leak_free" in name for name in jobs)
@@ -123,8 +123,10 @@ def test_a_plan_of_before_keeps_what_it_trained(tmp_path: Path) -> None:
     (tmp_path / PARAMS).mkdir()
     (tmp_path / PARAMS / job.params_file).write_bytes(b"params")
     before = _digest(tmp_path, job)
-    assert before == _digest(tmp_path, Job(**{**job.__dict__, "term": {}, "pays_all": False}))
-    assert before != _digest(tmp_path, Job(**{**job.__dict__, "pays_all": True}))
+    assert before == _digest(
+        tmp_path, TrainingJob(**{**job.__dict__, "term": {}, "pays_all": False})
+    )
+    assert before != _digest(tmp_path, TrainingJob(**{**job.__dict__, "pays_all": True}))
 
 
 def test_the_paper_pays_the_whole_reward() -> None:

@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.unit.training.test_sweep_sets import task_of
 
 from parity311.agents.dqn import DQNConfig, make_dqn
 from parity311.domains import get_domain
 from parity311.errors import InputError
 from parity311.evaluation.compare import check_comparable
+from parity311.jobs.choose import Workplace
+from parity311.jobs.drive import Shard
+from parity311.jobs.job import Job
 from parity311.mdp.equity import MODES, PUBLISHED_TERM, USUAL_TERM, EquityTerm, term_of
 from parity311.mdp.harness import Harness
 from parity311.pipelines.frontier import FrontierConfig, command_for, run_frontier
@@ -43,20 +47,20 @@ def test_every_mode_trains_and_says_what_was_paid(mode: str, tmp_path: Path) -> 
 
 
 def test_the_term_reaches_every_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(sweep, "_run_jobs", lambda jobs, n, progress: asked.extend(jobs) or [])
+    asked: list[Job] = []
+    monkeypatch.setattr(Workplace, "run", lambda self, jobs, **_: asked.extend(jobs) or [])
     sweep.run_sweep(
         "snad", "dqn", np.array([PAID], np.float32), [0], 10, out=tmp_path,
-        settings={"buffer_size": 64}, term=PUBLISHED_TERM,
+        settings={"buffer_size": 64}, term=PUBLISHED_TERM, where=Workplace(shard=Shard(0, 2)),
     )  # fmt: skip
-    assert EquityTerm(**asked[0]["term"]) == PUBLISHED_TERM
+    assert EquityTerm(**asked[0].spec["term"]) == PUBLISHED_TERM
 
     def stop(*arguments: Any, **options: Any) -> None:
         raise KeyboardInterrupt(repr(options["term"]))
 
     monkeypatch.setattr("parity311.training.train", stop)
     with pytest.raises(KeyboardInterrupt, match="per_step"):
-        sweep.train_chunk(asked[0])
+        sweep.train_chunk(task_of(asked[0], tmp_path))
 
 
 def test_agents_of_another_term_are_refused(tmp_path: Path) -> None:

@@ -93,16 +93,18 @@ def test_the_memory_estimate_counts_the_state() -> None:
     assert large - small == 1000 * (2 * 2 + 3) * 4 * (1 + sweep.WORK_SHARE)
 
 
-def test_a_sweep_is_chunked_where_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_a_sweep_is_cut_does_not_depend_on_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     harness = Harness(make_domain())
     params, agent = harness.domain.play.example(), make_dqn(DQNConfig(buffer_size=1000))
     each = sweep.bytes_per_agent(harness, params, agent, 1)
     monkeypatch.setattr(sweep, "free_memory", lambda: 1000 * each)
-    monkeypatch.setattr(sweep.os, "cpu_count", lambda: 2)
-    plan = sweep.plan_sweep(harness, params, agent, 64, 1)
-    assert (plan.chunk, plan.n_workers) == (sweep.CPU_CHUNK, 2)
+    assert sweep.plan_sweep(harness, params, agent, 64, 1).chunk == sweep.CPU_CHUNK
+    monkeypatch.setattr(sweep, "free_memory", lambda: 17 * each)
+    assert sweep.plan_sweep(harness, params, agent, 64, 1).chunk == sweep.CPU_CHUNK
+    assert sweep.plan_sweep(harness, params, agent, 64, 1, chunk=3).chunk == 3
     monkeypatch.setattr(sweep, "free_memory", lambda: 12 * each)
-    assert sweep.plan_sweep(harness, params, agent, 64, 1).chunk == 3
+    with pytest.raises(TrainingError, match="--chunk 6"):
+        sweep.plan_sweep(harness, params, agent, 64, 1)
     monkeypatch.setattr(sweep, "free_memory", lambda: each)
     with pytest.raises(TrainingError, match="smaller buffer"):
         sweep.plan_sweep(harness, params, agent, 64, 1)

@@ -23,6 +23,10 @@ PLAN = "plan.json"
 PLAN_VERSION = 1
 EQUITY_WEIGHT = 0.5
 """α₃ of the agents that are paid for coverage (as in `parity311 run`)."""
+EQUITY_WEIGHTS = (0.1, 0.25, EQUITY_WEIGHT, 0.75, 0.9)
+"""α₃ by which the price of parity is followed: the paper says α₃ > 0 and no more."""
+FOLLOWED = ("boiler", "heat")
+"""Domains in which it is followed (RQ3): one decides by the case, one by the queue."""
 HEAT_EPISODES = 20
 """Training episodes of the paper's REINFORCE in heat, of 365 days each."""
 DAYS = 365
@@ -64,7 +68,7 @@ OFFICES = ("elevator", "housing", "heat", "drone", "ert")
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingJob:
     """One batch of agents: preferences × seeds of one kind in one process."""
 
     name: str
@@ -108,7 +112,7 @@ def make_jobs(
     seed: int,
     budget: Budget | None = None,
     programme: Programme = OURS,
-) -> list[Job]:
+) -> list[TrainingJob]:
     """Every job of a programme; those that share a compiled program stand side by side."""
     chosen = budget or budget_of(preset, programme)
     seeds = [seed + number for number in range(chosen.n_seeds)]
@@ -119,9 +123,12 @@ def make_jobs(
     return sorted(found, key=lambda job: (job.domain, job.agent, job.label, job.part, job.scenario))
 
 
-def _jobs_of_part(part: Part, budget: Budget, seeds: list[int], programme: Programme) -> list[Job]:
+def _jobs_of_part(
+    part: Part, budget: Budget, seeds: list[int], programme: Programme
+) -> list[TrainingJob]:
     plain = list(get_domain(part.domain).preference)
     both = [plain, list(with_equity(plain, EQUITY_WEIGHT))]
+    all_weights = [plain, *(list(with_equity(plain, weight)) for weight in EQUITY_WEIGHTS)]
     steps = budget.office_steps if part.domain in OFFICES else budget.case_steps
     found = []
 
@@ -133,7 +140,7 @@ def _jobs_of_part(part: Part, budget: Budget, seeds: list[int], programme: Progr
             other = {**_rollouts(part.domain, budget), **other}
         given = {"seeds": seeds, "steps": steps, **other}
         found.append(
-            Job(
+            TrainingJob(
                 name=f"{scenario}/{part.name}/{label}", scenario=scenario, part=part.name,
                 domain=part.domain, agent=agent, label=label, preferences=preferences, **given,
             )
@@ -146,8 +153,10 @@ def _jobs_of_part(part: Part, budget: Budget, seeds: list[int], programme: Progr
         is_equity = part.domain in EQUITY_DOMAINS
         # The paper's is paid for equity only where it links tracts to income.
         pays_dqn = is_equity or not (programme.is_published or part.name != part.domain)
-        add(scenario, "dqn", both if pays_dqn else [plain])
-        add(scenario, "reinforce", both if is_equity else [plain])
+        follows = scenario == "strong" and part.name in FOLLOWED
+        paid = all_weights if follows else both
+        add(scenario, "dqn", paid if pays_dqn else [plain])
+        add(scenario, "reinforce", paid if is_equity else [plain])
         if scenario == "measured" and programme.is_published:
             for agent in NAMED.get(part.domain, ()):
                 add(scenario, agent, [plain])
@@ -226,7 +235,7 @@ def _add_boiler_table(
         )  # fmt: skip
 
 
-def write_plan(folder: Path, jobs: Sequence[Job], **about: Any) -> Path:
+def write_plan(folder: Path, jobs: Sequence[TrainingJob], **about: Any) -> Path:
     """Write what is to be trained, aside and then in place."""
     path = folder / PLAN
     plain = {"plan_version": PLAN_VERSION, **about, "jobs": [asdict(job) for job in jobs]}
@@ -234,11 +243,11 @@ def write_plan(folder: Path, jobs: Sequence[Job], **about: Any) -> Path:
         return write_text_aside(path, json.dumps(plain, indent=1) + "\n")
 
 
-def read_plan(folder: Path) -> tuple[dict[str, Any], list[Job]]:
+def read_plan(folder: Path) -> tuple[dict[str, Any], list[TrainingJob]]:
     """What a folder is about, and its jobs."""
     try:
         plain = json.loads((folder / PLAN).read_text())
-        jobs = [Job(**job) for job in plain.pop("jobs")]
+        jobs = [TrainingJob(**job) for job in plain.pop("jobs")]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{folder} holds no plan of a reproduction ({error}); make one with `parity311 "

@@ -28,6 +28,7 @@ from parity311.storage.strict_json import to_plain, write_json
 from parity311.studies.reproduction import published as paper
 from parity311.studies.reproduction.claims import all_claims
 from parity311.studies.reproduction.claims.claim import judge_all
+from parity311.studies.reproduction.claims.equity import price_rows
 from parity311.studies.reproduction.evidence import Evidence
 from parity311.studies.reproduction.jobs import BUDGETS, Budget
 from parity311.studies.reproduction.page import write_page
@@ -49,7 +50,7 @@ from parity311.studies.reproduction.verdicts import UNTESTED
 if TYPE_CHECKING:
     from parity311.mdp.harness import Harness
     from parity311.studies.reproduction.evidence import Evidence
-    from parity311.studies.reproduction.jobs import Job
+    from parity311.studies.reproduction.jobs import TrainingJob
 
 WORDS = {
     "learning_rate": "step size",
@@ -73,7 +74,7 @@ EITHER_SIZE = {64, 128}
 """Units of a layer of DQN: the text allows both, whatever the table says."""
 
 
-def used_settings(job: Job) -> Any:
+def used_settings(job: TrainingJob) -> Any:
     """The configuration a job's agents were made with."""
     from parity311.training import agent_for
 
@@ -98,7 +99,7 @@ def _show(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
-def describe_job(job: Job, split: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def describe_job(job: TrainingJob, split: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """One row: features, settings, equity term, split, rows and seeds, and what differs."""
     harness, own = harness_of(job), used_settings(job)
     published = published_settings(job.agent, job.domain)
@@ -126,12 +127,16 @@ def describe_job(job: Job, split: Mapping[str, Any] | None = None) -> dict[str, 
     }
 
 
-def _is_paid(job: Job) -> bool:
+def _is_paid(job: TrainingJob) -> bool:
     return any(preference[2] > 0 for preference in job.preferences)
 
 
 def _differences(
-    job: Job, harness: Harness, own: Any, published: Mapping[str, Any], split: Mapping[str, Any]
+    job: TrainingJob,
+    harness: Harness,
+    own: Any,
+    published: Mapping[str, Any],
+    split: Mapping[str, Any],
 ) -> list[str]:
     found = []
     n_published, n_used = len(harness.domain.observation_sets["published"]), len(harness.columns)
@@ -156,6 +161,7 @@ def describe_jobs(evidence: Evidence) -> list[dict[str, Any]]:
 
 
 CLAIMS_JSON, CLAIMS_CSV, PROGRAMME_JSON = "claims.json", "claims.csv", "programme.json"
+PRICES_JSON = "prices.json"
 BESIDE_JSON = "beside.json"
 """What one programme found, kept in its folder for the report of the other."""
 COLUMNS = (
@@ -257,6 +263,7 @@ def write_reproduction(
             play_parts(evidence, n_workers)
         with run.stage("claims"):
             rows = judge_all(all_claims(), evidence)
+            prices = price_rows(evidence)
         programme = describe_jobs(evidence)
         keep_for_other(folder, evidence, rows, programme)
         rows = set_beside(rows, other, programme)
@@ -264,9 +271,10 @@ def write_reproduction(
         write_json(run.path / CLAIMS_JSON, rows)
         write_csv(run.path / CLAIMS_CSV, rows)
         write_json(run.path / PROGRAMME_JSON, programme)
+        write_json(run.path / PRICES_JSON, prices)
         run.add_table("claims", [flat_row(row) for row in rows])
         with run.stage("page"):
-            write_page(run, evidence, rows, programme)
+            write_page(run, evidence, rows, programme, prices=prices)
     return {
         "run": run.id,
         "report": str(run.final_path / "report.html"),

@@ -25,7 +25,7 @@ from parity311.storage.locks import one_writer
 from parity311.studies.reproduction.side_by_side import Call, run_calls
 
 if TYPE_CHECKING:
-    from parity311.studies.reproduction.jobs import Job
+    from parity311.studies.reproduction.jobs import TrainingJob
 
 MORE_TO_DO = 3
 PARAMS, TRAINED, CHECKPOINTS = "params", "trained", "checkpoints"
@@ -55,7 +55,7 @@ def run_stage(
     target = out or folder / TRAINED
     kept = checkpoints or folder / CHECKPOINTS
     deadline = time.monotonic() + slice_s
-    chosen = [job for job in jobs if fnmatch(job.name, only) and not fnmatch(job.name, skip)]
+    chosen = [job for job in jobs if _is_named(job, only) and not _is_named(job, skip)]
     left = [job for job in chosen if not is_trained(job, folder, target)]
     # One program serves the same agent in both scenarios: they follow each other in one process.
     groups = groupby(left, key=lambda job: (job.domain, job.agent, job.label))
@@ -71,7 +71,12 @@ def run_stage(
     return {"jobs": len(chosen), "trained": len(chosen) - len(missing), "missing": missing}
 
 
-def is_trained(job: Job, folder: Path, target: Path) -> bool:
+def _is_named(job: TrainingJob, patterns: str) -> bool:
+    """Whether a job's name is as one of these patterns, which commas separate."""
+    return any(fnmatch(job.name, pattern) for pattern in patterns.split(","))
+
+
+def is_trained(job: TrainingJob, folder: Path, target: Path) -> bool:
     """Whether a job's agents are there, made from these params, now or in an earlier slice."""
     from parity311.studies.reproduction.trained_files import read_about
 
@@ -80,7 +85,7 @@ def is_trained(job: Job, folder: Path, target: Path) -> bool:
     return any(about is not None and about.get("identity") == own for about in kept)
 
 
-def _digest(folder: Path, job: Job) -> str:
+def _digest(folder: Path, job: TrainingJob) -> str:
     """What makes a job this one: its params and everything it was asked to do."""
     import hashlib
     from dataclasses import asdict
@@ -92,7 +97,7 @@ def _digest(folder: Path, job: Job) -> str:
 
 
 def train_job(
-    job: Job, folder: Path, target: Path, checkpoints: Path, seconds: float
+    job: TrainingJob, folder: Path, target: Path, checkpoints: Path, seconds: float
 ) -> dict[str, Any]:
     """Train one job for at most so many seconds, from its checkpoint where there is one."""
     from parity311.estimation.params_file import read_params
@@ -129,7 +134,7 @@ def train_job(
 
 
 def _train_apart(
-    jobs: list[Job], folder: Path, target: Path, checkpoints: Path, deadline: float
+    jobs: list[TrainingJob], folder: Path, target: Path, checkpoints: Path, deadline: float
 ) -> list[dict[str, Any]]:
     """Train jobs one after the other until the deadline; the clock is the machine's."""
     return [
@@ -149,7 +154,7 @@ def main() -> int:
     parser.add_argument("--slice-s", type=float, default=float("inf"))
     parser.add_argument("--out", type=Path, help="folder for finished jobs (FOLDER/trained)")
     parser.add_argument("--checkpoints", type=Path, help="folder for checkpoints, which are large")
-    parser.add_argument("--only", default="*", help="jobs with such a name: measured/heat/*")
+    parser.add_argument("--only", default="*", help="jobs with such names: measured/heat/*,*/grid")
     parser.add_argument("--skip", default="", help="jobs to leave out, as in */boiler*/*")
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()

@@ -23,12 +23,12 @@ from parity311.training.loop import Trained
 from parity311.version import __version__
 
 if TYPE_CHECKING:
-    from parity311.studies.reproduction.jobs import Job
+    from parity311.studies.reproduction.jobs import TrainingJob
 
 POLICY = "policy"
 
 
-def settings_of(job: Job) -> dict[str, Any]:
+def settings_of(job: TrainingJob) -> dict[str, Any]:
     """A job's hyper-parameters as an agent takes them: lists of a JSON file are tuples."""
     return {
         name: tuple(value) if isinstance(value, list) else value
@@ -36,18 +36,18 @@ def settings_of(job: Job) -> dict[str, Any]:
     }
 
 
-def harness_of(job: Job) -> Harness:
+def harness_of(job: TrainingJob) -> Harness:
     """The domain as the agents of a job see it."""
     term: dict[str, Any] = job.term
     return Harness(domain_of(job), observation_set=job.observation_set, **term)
 
 
-def domain_of(job: Job) -> Domain:
+def domain_of(job: TrainingJob) -> Domain:
     """The domain as it pays the agents of a job."""
     return paid_as_published(job.domain) if job.pays_all else get_domain(job.domain)
 
 
-def write_trained(path: Path, trained: Trained, job: Job, **about: Any) -> Path:
+def write_trained(path: Path, trained: Trained, job: TrainingJob, **about: Any) -> Path:
     """Write the agents of one whole job, aside and then in place."""
     tensors = {f"{POLICY}{name}": values for name, values in named_arrays(trained.policies).items()}
     tensors |= {
@@ -77,7 +77,7 @@ def read_about(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def read_trained(path: Path, job: Job) -> Trained:
+def read_trained(path: Path, job: TrainingJob) -> Trained:
     """Read the agents of a job; named by its label, so that variants stay apart."""
     harness = harness_of(job)
     agent = agent_for(harness, job.agent, job.steps, settings_of(job))

@@ -1,0 +1,170 @@
+"""Jobs on Ray, for real: one machine, two nodes, killed workers and nodes; the same bytes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from tests.unit.jobs.test_jobs import attempts, contents, make_jobs
+
+from parity311.errors import InputError
+from parity311.jobs.drive import Outcome, run_jobs
+from parity311.jobs.job import Stamp, this_machine
+from parity311.jobs.local import ONE_THREAD, LocalEngine
+from parity311.jobs.on_ray import RayEngine, make_token
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).resolve().parents[3]
+START_S = 60
+
+
+class Cluster(NamedTuple):
+    """Two nodes of one core each on this machine."""
+
+    address: str
+    second: int
+    """process of the second node's raylet"""
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def ray_start(folder: Path, *arguments: str) -> None:
+    """Start a node with one core; nothing is sent home, and a token is asked for."""
+    command = [
+        str(Path(sys.executable).with_name("ray")), "start", *arguments, "--num-cpus=1",
+        "--object-store-memory=80000000", "--include-dashboard=false", "--disable-usage-stats",
+    ]  # fmt: skip
+    if "--head" not in arguments:
+        command = [one for one in command if "dashboard" not in one and "usage" not in one]
+    environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT)}
+    with (folder / "ray.log").open("ab") as log:
+        subprocess.run(
+            command, env=environment, check=True, timeout=START_S, stdout=log, stderr=log
+        )
+
+
+def processes(mark: str, name: str = "") -> set[int]:
+    """Processes with our folder on their command line, of this name."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                given = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            except OSError:
+                continue
+            if any(mark in one for one in given) and given[0].endswith(name):
+                found.add(int(entry.name))
+    return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def token() -> Iterator[None]:
+    """A token for this module: Ray reads it when it is first imported, and nobody else does."""
+    names = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH", "RAY_USAGE_STATS_ENABLED")
+    before = {name: os.environ.get(name) for name in names}
+    make_token()
+    yield
+    for name, value in before.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A head and a second node, started as a person would."""
+    folder = tmp_path_factory.mktemp("ray")
+    room = tempfile.mkdtemp(prefix="p311ray")  # short: names of sockets have a limit
+    port = free_port()
+    try:
+        ray_start(
+            folder, "--head", "--node-ip-address=127.0.0.1", f"--port={port}", f"--temp-dir={room}"
+        )
+        first = processes(room, "/raylet")
+        ray_start(folder, f"--address=127.0.0.1:{port}")
+        yield Cluster(f"127.0.0.1:{port}", max(processes(room, "/raylet") - first))
+    finally:
+        for process in processes(room):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        shutil.rmtree(room, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where attempts are noted: one place, since a specification is part of a result's key."""
+    return tmp_path_factory.mktemp("notes")
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory, notes: Path) -> dict[str, bytes]:
+    """What the jobs give on this machine, without Ray."""
+    folder = tmp_path_factory.mktemp("local") / "out"
+    run_jobs(study(notes), LocalEngine(1), folder=folder)
+    return contents(folder)
+
+
+def study(notes: Path) -> list[Any]:
+    """Jobs long enough that something can be killed while they run."""
+    return make_jobs(notes, 8, seconds=0.3)
+
+
+def test_one_machine_gives_the_same_bytes(
+    tmp_path: Path, notes: Path, expected: dict[str, bytes]
+) -> None:
+    found = run_jobs(study(notes), RayEngine("", 2), folder=tmp_path / "out")
+    assert [one.state for one in found] == ["done"] * 8
+    assert contents(tmp_path / "out") == expected
+
+
+def test_two_nodes_give_the_same_bytes_though_a_worker_and_a_node_are_killed(
+    tmp_path: Path, notes: Path, expected: dict[str, bytes], cluster: Cluster
+) -> None:
+    found = run_jobs(study(notes), RayEngine(cluster.address), folder=tmp_path / "whole")
+    assert {one.tries for one in found} == {1}
+    assert contents(tmp_path / "whole") == expected
+
+    dies = make_jobs(tmp_path / "dies", 1, "die_once")
+    refused = make_jobs(tmp_path / "refused", 1, "refuse")
+    found = run_jobs([*dies, *refused], RayEngine(cluster.address), folder=tmp_path / "dies-out")
+    assert [(one.state, one.tries) for one in found] == [("done", 2), ("failed", 1)]
+
+    with pytest.raises(InputError, match="3 workers .* ask for at most 2"):
+        run_jobs(study(notes), RayEngine(cluster.address, 3), folder=tmp_path / "refused-out")
+
+    before = attempts(notes)
+
+    def kill_node(ended: int, total: int, outcome: Outcome) -> None:
+        del total, outcome
+        if ended == 2:
+            os.kill(cluster.second, signal.SIGKILL)
+
+    folder = tmp_path / "killed"
+    found = run_jobs(study(notes), RayEngine(cluster.address), folder=folder, tell=kill_node)
+    assert [one.state for one in found] == ["done"] * 8
+    assert contents(folder) == expected
+    assert attempts(notes) - before in (8, 9, 10)
+    assert not [path for path in folder.iterdir() if "partial" in path.name]
+
+
+def test_workers_of_another_version_are_refused(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Stamp("0" * 64, this_machine().numerics)
+    monkeypatch.setattr("parity311.jobs.drive.this_machine", lambda: other)
+    with pytest.raises(InputError, match="another version of parity311"):
+        run_jobs(make_jobs(tmp_path, 1), RayEngine(cluster.address), folder=tmp_path / "out")
