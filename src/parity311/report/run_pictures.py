@@ -45,7 +45,7 @@ def coverage_picture(run: RunWriter, block: Block) -> Picture:
     # The twin without the price and every other rule stand in the tables below.
     shown = {TODAY: policy_title(TODAY)}
     if paid is not None:
-        shown[paid["policy"]] = first_screen.LEARNED.removeprefix("the ")
+        shown[paid["policy"]] = findings.PAID_TITLE.removeprefix("the ")
     series = [
         Series(
             title,

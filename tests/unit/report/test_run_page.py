@@ -253,4 +253,4 @@ def test_printed_names_are_those_of_the_page(capsys: pytest.CaptureFixture[str])
     assert "balanced" not in printed
     assert "dqn_equity" not in printed
     assert "recorded participation" not in printed
-    assert "keep today's rule" in printed
+    assert "Boiler safety, rich areas call far more often, few visits: Keep today's rule" in printed
