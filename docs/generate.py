@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -225,8 +226,8 @@ def run_output_block() -> str:
     lines = (RESULTS / "run-small.txt").read_text().rstrip().splitlines()
     said = [i for i, line in enumerate(lines) if line.startswith("Against today's rule")]
     shown = ["… a table of every rule, for each domain and scenario …", *lines[said[0] :]]
-    seconds = json.loads((RESULTS / "run-small.json").read_text()).get("seconds")
-    took = [f"({seconds:.0f} seconds of work)"] if seconds else []
+    seconds = json.loads((RESULTS / "run-small.json").read_text()).get("processor_seconds")
+    took = [f"({seconds:.0f} seconds of processor time, on all cores together)"] if seconds else []
     return "\n".join(["```", *shown, *took, "```"])
 
 
@@ -285,11 +286,13 @@ def make_results() -> None:
     """Run the small preset and keep what it printed."""
     from parity311.report.store import open_run
 
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     printed = run_command("run", "--preset", "small")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = round(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, 1)
     (RESULTS / "run-small.txt").write_text(printed + "\n")
     run = open_run("latest", ROOT / "runs")
-    seconds = run.info["seconds"]
-    kept = {"run": run.id, "config": run.config, "seconds": seconds, **run.metrics}
+    kept = {"run": run.id, "config": run.config, "processor_seconds": seconds, **run.metrics}
     (RESULTS / "run-small.json").write_text(json.dumps(kept, indent=1) + "\n")
 
 

@@ -231,7 +231,7 @@ def export_command(
 def run_command(
     preset: Preset = "small",
     seed: Seed = 7,
-    domains: Annotated[str, typer.Option(help="Domains to take the whole way.")] = "heat,housing",
+    domains: Annotated[str, typer.Option(help="Domains to take the whole way.")] = "heat,boiler",
     agent: Annotated[
         str, typer.Option(help=f"Agent that learns: {list_agents(lambda entry: entry.acts)}.")
     ] = "priced",

@@ -47,8 +47,8 @@ def tract_rows(block: Block, inputs: AuditInputs) -> list[dict[str, Any]]:
         draws = np.bincount(known.tract, known.n_cases, minlength=places.n_tracts)[None, :]
     need = draws.mean(axis=0)
     years = max((inputs.date_to - inputs.date_from).days / DAYS_A_YEAR, 1e-9)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scale = PER_HOMES / years / places.dwellings
+    homes = np.where(places.dwellings > 0, places.dwellings, np.nan)
+    scale = PER_HOMES / years / homes
     ends = np.quantile(draws, (0.025, 0.975), axis=0) * scale
     changes = group_changes(block)
     least = AuditSpec().minimum_events
