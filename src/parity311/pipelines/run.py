@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 from parity311.agents import check_acts
 from parity311.audit.assess import audit_inputs
@@ -30,7 +31,7 @@ from parity311.evaluation.comparison_statistics import gap_ranges
 from parity311.evaluation.rollout import Contender, Episodes
 from parity311.explain.inputs import ExplainInputs
 from parity311.explain.policy import find_top_proxy
-from parity311.mdp.contract import Domain
+from parity311.mdp.contract import N_KNOWN_STRATA, Domain
 from parity311.mdp.equity import USUAL_TERM, EquityTerm
 from parity311.pipelines.audit_records import add_records
 from parity311.pipelines.feature_price import feature_sets, price_features
@@ -253,6 +254,7 @@ def take_domain(
         # Rows in scope and rows that found a tract, as the import counted them.
         "located": count_located(records, domain.slug),
         "simulated_years": _n_episodes(world, config) * _episode_years(world),
+        "true_shares": _true_shares(world),
         "gap_ranges": _gap_ranges(policies, world),
         "audit_note": audit_note,
         "policies": policies,
@@ -295,6 +297,15 @@ def _compare(
         on_scored=keep,
     )
     return policies, kept
+
+
+def _true_shares(world: World) -> list[float] | None:
+    """Each known stratum's share of the incidents there really are; None of real records."""
+    incidents = world.domain.play.incidents_per_step
+    if world.records.is_real or incidents is None:
+        return None
+    known = np.asarray(incidents(world.scored))[:N_KNOWN_STRATA]
+    return (known / known.sum()).tolist() if known.sum() > 0 else None
 
 
 def _gap_ranges(policies: list[dict[str, Any]], world: World) -> dict[str, dict[str, float]]:

@@ -117,7 +117,7 @@ def _maps(block: Block) -> Sequence[tuple[str, str, Axis, str]]:
         (
             "need",
             "Need",
-            Axis(f"estimated {counted} a year for 1,000 homes"),
+            Axis(f"estimated {counted} a year for 1,000 homes", "integer"),
             "Where things go wrong, reported or not: an estimate. What nobody reports leaves no "
             "trace.",
         ),
@@ -125,7 +125,8 @@ def _maps(block: Block) -> Sequence[tuple[str, str, Axis, str]]:
             "service",
             "Service in the test year",
             Axis("of the estimated problems, found in time", "percent"),
-            "What the records say was done. Much of what differs between neighbours is chance.",
+            "What the records say was done, of all estimated problems; the cards count only those "
+            "a visit would confirm. Much of what differs between neighbours is chance.",
         ),
         (
             "change",
