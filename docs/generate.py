@@ -33,7 +33,7 @@ from docs.leaderboard import leaderboard_block
 from docs.metrics import metrics_block
 from docs.off_policy_figures import off_policy_block
 from docs.other_seeds import seeds_block
-from docs.parity_figures import inspectors_block, parity_block
+from docs.parity_figures import inspectors_block, parity_block, parity_tables_block
 from docs.python_reference import python_block
 from docs.quality_figures import quality_block
 from docs.reproduction import (
@@ -61,6 +61,7 @@ FILES = (
     "docs/explanation/synthetic-city.md",
     "docs/explanation/frontier.md",
     "docs/explanation/price-of-parity.md",
+    "docs/reference/parity-figures.md",
     "docs/reference/ceilings.md",
     "docs/reference/seeds.md",
     "docs/explanation/audit.md",
@@ -261,6 +262,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "reproduction-elevator": elevator_block,
     "off-policy": off_policy_block,
     "parity": parity_block,
+    "parity-tables": parity_tables_block,
     "parity-inspectors": inspectors_block,
     "quality": quality_block,
     "findings": findings_block,

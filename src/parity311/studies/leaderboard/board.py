@@ -300,7 +300,8 @@ def gather(lane: Lane, by_city: dict[int, list[dict[str, Any]]]) -> dict[str, An
         }
         for name, values in rewards.items()
     ]
-    rows.sort(key=lambda row: -row["reward"]["value"])
+    # Whoever makes more visits than there are is shown, and not placed.
+    rows.sort(key=lambda row: (not row["is_within_capacity"], -row["reward"]["value"]))
     return {
         "domain": lane.slug,
         "version": lane.domain.version,
@@ -342,10 +343,10 @@ def show_interval(figure: dict[str, Any], digits: int = 3, sign: str = "") -> st
 def row_cells(row: dict[str, Any]) -> list[str]:
     """Cells of a row, for a screen or a page."""
     share = row["share_of_way"]
-    is_top = row["policy"] in TOPS
+    is_placed = row["is_within_capacity"] and row["policy"] not in (*TOPS, TODAY)
     return [
         row["title"] + ("" if row["is_within_capacity"] else " (more visits than there are)"),
         show_interval(row["reward"]),
         "–" if row["policy"] == TODAY else show_interval(row["lead"], sign="+"),
-        "–" if share is None or is_top or row["policy"] == TODAY else f"{100 * share:.0f} %",
+        f"{100 * share:.0f} %" if is_placed and share is not None else "–",
     ]
