@@ -24,6 +24,8 @@ from docs import under_reporting
 from docs.audit_figures import audit_block, recommend_block, records_block, shapley_block
 from docs.ceilings import ceilings_block
 from docs.city_years import city_years_block
+from docs.drawn import FOLDER as PICTURE_FOLDER
+from docs.drawn import stale_pictures
 from docs.environments import environments_block
 from docs.equity_term import equity_block
 from docs.file_formats import formats_block
@@ -313,6 +315,11 @@ def main(arguments: list[str]) -> int:
         stale.append(under_reporting.PAGE.relative_to(ROOT).as_posix())
         if "--check" not in arguments:
             under_reporting.write()
+            print(f"wrote {stale[-1]}")
+    for name, text in stale_pictures().items():
+        stale.append(f"docs/explanation/{name}")
+        if "--check" not in arguments:
+            (PICTURE_FOLDER / name).write_text(text)
             print(f"wrote {stale[-1]}")
     if "--check" in arguments and stale:
         print(f"error: out of date: {', '.join(stale)}; run `make docs`.", file=sys.stderr)
