@@ -10,14 +10,17 @@ ARGS ?=
 PROGRAMS := initdb:postgresql
 PEERS ?= $(basename $(notdir $(wildcard benchmarks/peers/*.txt)))
 .DEFAULT_GOAL := help
-.PHONY: help run test lint programs docs peers clean
+.PHONY: help run desk test lint programs docs peers clean
 
 help: ## Say what each verb does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
 run: $(VENV)/.core ## Build a small city, learn two domains, audit them, write report.html
 	@$(BIN)/parity311 run $(ARGS)
-	@echo "More: source $(BIN)/activate, then parity311 --help" >&2
+	@echo "More: make desk, or source $(BIN)/activate, then parity311 --help" >&2
+
+desk: $(VENV)/.desk ## Open the desk on a generated city's day: http://127.0.0.1:8311
+	@$(BIN)/parity311 serve $(ARGS)
 
 test: $(VENV)/.dev lint programs ## Check style, types and layers, then run every test
 	@$(BIN)/pytest -n 2 $(ARGS)
@@ -62,5 +65,8 @@ $(VENV)/bin/python:
 $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@$(PIP) install -q -c constraints.txt -e . && touch $@
 
+$(VENV)/.desk: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@$(PIP) install -q -c constraints.txt -e '.[desk]' && touch $@ $(VENV)/.core
+
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@$(PIP) install -q -c constraints.txt -e '.[dev]' && touch $@ $(VENV)/.core
+	@$(PIP) install -q -c constraints.txt -e '.[dev]' && touch $@ $(VENV)/.core $(VENV)/.desk
