@@ -26,6 +26,8 @@ from docs.audit_figures import audit_block, recommend_block, records_block, shap
 from docs.ceilings import ceilings_block
 from docs.city_years import city_years_block
 from docs.cycle_figures import cycle_block
+from docs.drawn import FOLDER as PICTURE_FOLDER
+from docs.drawn import stale_pictures
 from docs.environments import environments_block
 from docs.equity_term import equity_block
 from docs.feedback_figures import feedback_block
@@ -36,7 +38,7 @@ from docs.leaderboard import leaderboard_block
 from docs.metrics import metrics_block
 from docs.off_policy_figures import off_policy_block
 from docs.other_seeds import seeds_block
-from docs.parity_figures import inspectors_block, parity_block
+from docs.parity_figures import inspectors_block, parity_block, parity_tables_block
 from docs.python_reference import python_block
 from docs.quality_figures import quality_block
 from docs.readme_figures import came_out_block
@@ -67,6 +69,7 @@ FILES = (
     "docs/explanation/synthetic-city.md",
     "docs/explanation/frontier.md",
     "docs/explanation/price-of-parity.md",
+    "docs/reference/parity-figures.md",
     "docs/reference/ceilings.md",
     "docs/reference/seeds.md",
     "docs/explanation/audit.md",
@@ -271,6 +274,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "reproduction-elevator": elevator_block,
     "off-policy": off_policy_block,
     "parity": parity_block,
+    "parity-tables": parity_tables_block,
     "parity-inspectors": inspectors_block,
     "quality": quality_block,
     "findings": findings_block,
@@ -328,6 +332,11 @@ def main(arguments: list[str]) -> int:
         stale.append(under_reporting.PAGE.relative_to(ROOT).as_posix())
         if "--check" not in arguments:
             under_reporting.write()
+            print(f"wrote {stale[-1]}")
+    for name, text in stale_pictures().items():
+        stale.append(f"docs/explanation/{name}")
+        if "--check" not in arguments:
+            (PICTURE_FOLDER / name).write_text(text)
             print(f"wrote {stale[-1]}")
     if "--check" in arguments and stale:
         print(f"error: out of date: {', '.join(stale)}; run `make docs`.", file=sys.stderr)
