@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from parity311.cli.off_policy import bench_off_policy_command
-from parity311.cli.options import Cities, Json, Seconds, Workers, print_figures, print_json, within
+from parity311.cli.options import (
+    Address,
+    Cities,
+    EngineName,
+    Json,
+    Seconds,
+    ShardOption,
+    Workers,
+    print_figures,
+    print_json,
+    within,
+)
 from parity311.limits import MOST_AGENTS, MOST_STEPS
 
 bench_app = typer.Typer(help="Measure speed and error rates, side by side.", no_args_is_help=True)
@@ -49,13 +60,18 @@ def bench_quality_command(
     prepare: Annotated[
         bool, typer.Option("--prepare", help="Only estimate the params; training can travel.")
     ] = False,
+    engine: EngineName = "local",
+    address: Address = "",
     workers: Workers = 0,
+    shard: ShardOption = "",
     slice_seconds: Seconds = float("inf"),
     as_json: Json = False,
 ) -> None:
     """How far agents get: learned in the estimated process, scored under the truth (hours)."""
+    from parity311.jobs.choose import choose_engine
     from parity311.training.train_run import keep_to_one_thread
 
+    where = choose_engine(engine, address, workers, shard)
     keep_to_one_thread()
     from parity311.studies.quality.report import bench_quality
 
@@ -66,7 +82,7 @@ def bench_quality_command(
         n_agents=seeds,
         city_seeds=city_seeds,
         only_prepare=prepare,
-        n_workers=workers,
+        where=where,
         stop_after_s=slice_seconds,
         tell=lambda line: typer.echo(line, err=True),
     )

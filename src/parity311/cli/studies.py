@@ -12,10 +12,13 @@ from rich.console import Console
 from rich.table import Table
 
 from parity311.cli.options import (
+    Address,
     Cities,
+    EngineName,
     Json,
     Runs,
     Seconds,
+    ShardOption,
     Workers,
     print_json,
     seed_option,
@@ -142,10 +145,14 @@ def reproduce_command(
     cities: Cities = Path("cities"),
     runs: Runs = Path("runs"),
     slice_s: Seconds = float("inf"),
+    engine: EngineName = "local",
+    address: Address = "",
     workers: Workers = 0,
+    shard: ShardOption = "",
     as_json: Json = False,
 ) -> None:
     """Test the paper's claims, domain by domain, and set every published figure beside ours."""
+    from parity311.jobs.choose import choose_engine
     from parity311.pipelines.progress import progress_bars
     from parity311.studies.reproduction.programme import get_programme
     from parity311.studies.reproduction.reproduce import STAGES, ReproduceConfig, run_stages
@@ -153,6 +160,7 @@ def reproduce_command(
     names = tuple(name.strip() for name in domains.split(",") if name.strip())
     config = ReproduceConfig(preset, seed, names, programme)
     get_programme(programme)
+    where = choose_engine(engine, address, workers, shard)
     with progress_bars() as progress:
         result = run_stages(
             config,
@@ -162,7 +170,7 @@ def reproduce_command(
             cities=cities,
             runs=runs,
             slice_s=slice_s,
-            n_workers=workers,
+            where=where,
             progress=progress,
         )
     if as_json:
