@@ -201,3 +201,25 @@ def bench_sla_command(
     from parity311.bench.service_levels import bench_service_levels
 
     print_figures(bench_service_levels(designs, threads), as_json)
+
+
+@bench_app.command("scale")
+def bench_scale_command(
+    pieces: Annotated[
+        int, typer.Option(help="Trainings to share out.", callback=within(2, 10_000))
+    ] = 8,
+    steps: Annotated[
+        int, typer.Option(help="Updates of each training.", callback=within(500, MOST_STEPS))
+    ] = 4000,
+    engine: EngineName = "local",
+    address: Address = "",
+    workers: Workers = 2,
+    as_json: Json = False,
+) -> None:
+    """Jobs on an engine: overhead a job, efficiency against one worker, memory a worker."""
+    from parity311.jobs.choose import choose_engine
+
+    where = choose_engine(engine, address, workers, "")
+    from parity311.bench.scale import bench_scale
+
+    print_figures(bench_scale(where, pieces, steps), as_json)
