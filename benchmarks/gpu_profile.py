@@ -94,7 +94,7 @@ def plain_step(network: Any, momentum: Any, square: Any, gradient: Any, *_: Any,
 
 
 def forward_only(config: DQNConfig, state: Any, rows: jax.Array) -> Any:
-    """The loss, without its gradient; its mean moves one bias, so that nothing is optimised away."""
+    """The loss, without its gradient; it moves one bias, so that nothing is optimised away."""
     _, loss = dqn._loss(state.network, state.target, rows, config)
     moved = {**state.network, "bias_0": state.network["bias_0"] + 1e-9 * loss[:, None]}
     return state._replace(network=moved, n_steps=state.n_steps + 1), {"loss": loss}

@@ -2,6 +2,8 @@
 
     python -m docs.frontier_figures [DOMAIN ...]       build the cities, learn, play (minutes each)
     python -m docs.frontier_figures --sensitivity DOMAIN    which assumption moves it most
+    python -m docs.frontier_figures --out DIR --workers 10  elsewhere: a file for each city
+    python -m docs.frontier_figures --gather DIR            keep what came back
 
 Each city is a new seed of the small preset, with strong participation and scarce capacity. The
 interval of a figure is over cities: that of one city is over its own training seeds.
@@ -9,6 +11,7 @@ interval of a figure is over cities: that of one city is over its own training s
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -30,6 +33,7 @@ from parity311.mdp.harness import Harness
 from parity311.pipelines.frontier import read_world
 from parity311.pipelines.run import RunConfig, ensure_city
 from parity311.resampling import mean_interval
+from parity311.studies.reproduction.side_by_side import Call, run_calls
 from parity311.training import train
 from parity311.training.frontier import spread_preferences
 
@@ -37,8 +41,8 @@ ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs" / "results" / "frontier.json"
 CITY_SEEDS = (851, 852, 853, 854, 855)
 """Seeds on which nothing was chosen"""
-N_PREFERENCES = 64
-N_AGENT_SEEDS = 3
+N_PREFERENCES = 128
+N_AGENT_SEEDS = 5
 N_STEPS = 10_000
 
 
@@ -183,17 +187,59 @@ def _bounds(figure: dict[str, Any], scale: float, form: str) -> str:
     return f"{text} ({scale * figure['lower']:{form}} to {scale * figure['upper']:{form}})"
 
 
+Measured = tuple[str, dict[str, Any]]
+"""Kind of a result, and the result."""
+
+
+def _measure_apart(slug: str, seed: int, kind: str) -> Measured:
+    measure = measure_city if kind == "cities" else measure_assumptions
+    return kind, measure(slug, seed, ROOT / "cities")
+
+
+def calls_for(slugs: list[str], kinds: list[str]) -> list[Call]:
+    """What is measured: every city, and the assumptions in the first; the longest first."""
+    tasks = [(slug, CITY_SEEDS[0], "sensitivity") for slug in slugs if "sensitivity" in kinds]
+    tasks += [(slug, seed, "cities") for slug in slugs if "cities" in kinds for seed in CITY_SEEDS]
+    return [(_measure_apart, task) for task in tasks]
+
+
+def put(found: Measured, out: Path | None) -> None:
+    """Keep a result, or put it into a folder that travels."""
+    kind, result = found
+    if out is None:
+        keep(result, kind)
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    name = f"{kind}-{result['domain']}-{result['city_seed']}.json"
+    (out / name).write_text(json.dumps(result) + "\n")
+
+
+def gather(folder: Path) -> list[str]:
+    """Keep what another machine measured; the names of the files."""
+    paths = sorted(folder.glob("*-*.json"))
+    for path in paths:
+        keep(json.loads(path.read_text()), path.name.partition("-")[0])
+    return [path.name for path in paths]
+
+
 def main(arguments: list[str]) -> int:
     """Measure these domains, or boiler and heat; keep each city at once."""
-    cities = ROOT / "cities"
-    slugs = [one for one in arguments if not one.startswith("--")] or ["boiler", "heat"]
-    for slug in slugs:
-        if "--sensitivity" in arguments:
-            keep(measure_assumptions(slug, CITY_SEEDS[0], cities), "sensitivity")
-            continue
-        for seed in CITY_SEEDS:
-            keep(measure_city(slug, seed, cities), "cities")
-            print(slug, seed, flush=True)
+    parser = argparse.ArgumentParser(description="Frontiers of cities nobody looked at before.")
+    parser.add_argument("domains", nargs="*", default=["boiler", "heat"])
+    parser.add_argument("--sensitivity", action="store_true", help="the assumptions alone")
+    parser.add_argument("--both", action="store_true", help="cities and assumptions")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="a file a result, instead of docs/results")
+    parser.add_argument("--gather", type=Path, help="keep what such a folder holds")
+    given = parser.parse_args(arguments)
+    if given.gather is not None:
+        print("\n".join(gather(given.gather)))
+        return 0
+    kinds = ["sensitivity"] if given.sensitivity else ["cities"]
+    kinds = ["cities", "sensitivity"] if given.both else kinds
+    for found in run_calls(calls_for(given.domains, kinds), given.workers):
+        put(found, given.out)
+        print(found[0], found[1]["domain"], found[1]["city_seed"], flush=True)
     return 0
 
 

@@ -31,7 +31,13 @@ from docs.other_seeds import seeds_block
 from docs.parity_figures import inspectors_block, parity_block
 from docs.python_reference import python_block
 from docs.quality_figures import quality_block
-from docs.reproduction import programme_block, reproduction_block
+from docs.reproduction import (
+    apart_block,
+    choices_block,
+    elevator_block,
+    prices_block,
+    reproduction_block,
+)
 from docs.seeds import seeds_table
 from parity311.city.departures import DEFAULT, WORLDS
 
@@ -239,7 +245,10 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "ceilings": ceilings_block,
     "city-years": city_years_block,
     "reproduction": reproduction_block,
-    "reproduction-programme": programme_block,
+    "reproduction-apart": apart_block,
+    "reproduction-choices": choices_block,
+    "reproduction-prices": prices_block,
+    "reproduction-elevator": elevator_block,
     "off-policy": off_policy_block,
     "parity": parity_block,
     "parity-inspectors": inspectors_block,

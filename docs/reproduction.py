@@ -2,8 +2,8 @@
 
     python -m docs.reproduction RUN   keep what a run of `parity311 reproduce` found
 
-RUN is the folder of the run. Its claims, its manifest and its page go to
-docs/results/reproduction-PRESET/.
+RUN is the folder of the run, or an archive of it from `docs.reproduce_there`. Its claims, its
+manifest and its page go to docs/results/reproduction-PRESET/, with -paper for that programme.
 """
 
 from __future__ import annotations
@@ -11,16 +11,21 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import tarfile
+import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from parity311.studies.reproduction.programme import CHOICE_TITLES, CHOICES
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 PRESETS = ("nyc", "small")
 """The fuller one first."""
 PROGRAMMES = {"paper": "-paper", "ours": ""}
 """What the folder of a programme's run ends with, the paper's first."""
-KEPT = ("claims.json", "claims.csv", "run.json", "report.html", "programme.json")
+KEPT = ("claims.json", "claims.csv", "run.json", "report.html", "programme.json", "prices.json")
 NONE_YET = (
     "No run is kept yet: `parity311 reproduce`, then `python -m docs.reproduction runs/ID` and "
     "`make docs`."
@@ -48,8 +53,21 @@ def keep(run: Path) -> Path:
     folder = RESULTS / f"reproduction-{config['preset']}{end}"
     folder.mkdir(parents=True, exist_ok=True)
     for name in KEPT:
-        shutil.copyfile(run / name, folder / name)
+        (folder / name).unlink(missing_ok=True)
+        # A run that was judged again followed no price.
+        if (run / name).exists():
+            shutil.copyfile(run / name, folder / name)
     return folder
+
+
+def keep_archive(archive: Path) -> Path:
+    """Keep what `docs.reproduce_there` packed on another machine; other files are refused."""
+    with tempfile.TemporaryDirectory() as place, tarfile.open(archive) as packed:
+        odd = sorted(set(packed.getnames()) - set(KEPT))
+        if odd:
+            raise SystemExit(f"{archive} holds {odd[0]}, which is no part of a kept run.")
+        packed.extractall(place, filter="data")
+        return keep(Path(place))
 
 
 def kept_runs() -> dict[str, Path]:
@@ -64,24 +82,67 @@ def kept_runs() -> dict[str, Path]:
 
 
 def reproduction_block() -> str:
-    """Every kept run in a line, then every claim with its figure and the verdict of each run."""
+    """Every kept run in a line, then every claim once, by what the paper's programme says of it."""
     runs = kept_runs()
     if not runs:
         return NONE_YET
     claims = {name: _claims_of(folder) for name, folder in runs.items()}
-    first = next(iter(runs))
-    titles = ["the paper says", "published", first, *runs]
     lines = [*(_run_line(name, folder) for name, folder in runs.items()), ""]
-    lines += ["| " + " | ".join(titles) + " |", "| " + " | ".join("---" for _ in titles) + " |"]
-    area = ""
-    for key, claim in claims[first].items():
-        if claim["area"] != area:
-            area = claim["area"]
-            lines.append(f"| **{area}** |" + " |" * (len(titles) - 1))
-        verdicts = [_mark(claims[name].get(key)) for name in runs]
-        cells = (claim["claim"], claim["published"], claim["ours"], *verdicts)
-        lines.append("| " + " | ".join(str(cell).replace("|", "/") for cell in cells) + " |")
-    return "\n".join(lines)
+    rows = [{name: claims[name].get(key) for name in runs} for key in next(iter(claims.values()))]
+    for title, verdicts in PARTS.items():
+        own = [row for row in rows if _first_told(row)["verdict"] in verdicts]
+        lines += _part_lines(title, own, list(runs))
+    return "\n".join(lines).rstrip()
+
+
+PARTS = {
+    "What holds": ("holds",),
+    "What does not hold": ("does not hold",),
+    "What cannot be said": ("cannot be tested",),
+    "Where the paper contradicts itself": ("contradicts itself", "follows from another"),
+}
+"""Headings, and the verdicts below each."""
+Beside = dict[str, dict[str, Any] | None]
+"""One claim in every run."""
+
+
+def _told(row: dict[str, Any] | None) -> bool:
+    """Whether a run took a claim up at all."""
+    return row is not None and not any(words in row["reason"] for words in LEFT_OUT)
+
+
+LEFT_OUT = ("left out of this run", "in the time there was", "withdrawn")
+"""Reasons by which a run says nothing about a claim."""
+
+
+def _first_told(row: Beside) -> dict[str, Any]:
+    """The claim in the first run that took it up, the paper's programme first."""
+    found = [one for one in row.values() if one is not None]
+    return next((one for one in found if _told(one)), found[0])
+
+
+def _row(cells: Sequence[object]) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "/") for cell in cells) + " |"
+
+
+def _head(titles: Sequence[str]) -> list[str]:
+    return [_row(titles), "| --- " * len(titles) + "|"]
+
+
+def _part_lines(title: str, rows: list[Beside], runs: list[str]) -> list[str]:
+    """One table: a claim a row, its figure and its verdict in every run."""
+    if not rows:
+        return []
+    says_why = title == "What cannot be said"
+    titles = ["the paper says", "published", "found", *runs, *(["why"] if says_why else [])]
+    lines = [f"### {title}", "", *_head(titles)]
+    for row in rows:
+        first = _first_told(row)
+        cells = [first["claim"], first["published"], first["ours"]]
+        cells += [_mark(row[name]) for name in runs]
+        cells += [first["reason"]] if says_why else []
+        lines.append(_row(cells))
+    return [*lines, ""]
 
 
 def _claims_of(folder: Path) -> dict[str, dict[str, Any]]:
@@ -91,7 +152,9 @@ def _claims_of(folder: Path) -> dict[str, dict[str, Any]]:
 def _mark(claim: dict[str, Any] | None) -> str:
     if claim is None:
         return "–"
-    return "withdrawn" if "withdrawn" in claim["reason"] else MARKS[claim["verdict"]]
+    if not _told(claim):
+        return "withdrawn" if "withdrawn" in claim["reason"] else "–"
+    return MARKS[claim["verdict"]]
 
 
 def _run_line(name: str, folder: Path) -> str:
@@ -107,28 +170,84 @@ def _run_line(name: str, folder: Path) -> str:
     )
 
 
-def programme_block() -> str:
-    """How our jobs differ from what the paper gives, one row a domain."""
+def apart_block() -> str:
+    """Claims on which the two programmes come to opposite verdicts, and what differs."""
+    lines, n_open = [], 0
     for preset in PRESETS:
-        path = RESULTS / f"reproduction-{preset}" / "programme.json"
-        if path.exists():
-            rows: dict[str, Counter[str]] = {}
-            for job in json.loads(path.read_text()):
-                found = rows.setdefault(_domain_of(job["part"]), Counter())
-                found.update(str(job["differs"]).split("; "))
-            lines = ["| domain | our jobs differ by (how many of them) |", "| --- | --- |"]
-            for slug, found in rows.items():
-                phrases = (f"{phrase} ({n})" for phrase, n in found.most_common())
-                lines.append(f"| {slug} | {'; '.join(phrases)} |")
-            return "\n".join(lines)
-    return NONE_YET
+        theirs, ours = (
+            RESULTS / f"reproduction-{preset}{PROGRAMMES[name]}" for name in ("paper", "ours")
+        )
+        if not all((folder / "claims.json").exists() for folder in (theirs, ours)):
+            continue
+        own = _claims_of(ours)
+        for key, row in _claims_of(theirs).items():
+            pair = (row["verdict"], own[key]["verdict"])
+            if set(pair) == {"holds", "does not hold"}:
+                told = [f"{r['ours']}: {MARKS[r['verdict']]}" for r in (row, own[key])]
+                lines.append(_row([preset, row["claim"], *told, row.get("why_apart") or "–"]))
+            elif pair[0] != pair[1]:
+                n_open += 1
+    if not lines and not n_open:
+        return "The two programmes were not run in the same cities yet."
+    titles = ["city", "the paper says", "as published", "ours", "what could make it"]
+    head = _head(titles) if lines else []
+    more = f"On {n_open} more claims one of the two decides nothing; the pages of the runs say why."
+    return "\n".join([*head, *lines, *([""] if lines else []), more])
 
 
-def _domain_of(part: str) -> str:
-    """The domain a part is a split of: boiler_random is one of boiler."""
-    return next((end for end in ("boiler", "complaint_triage") if part.startswith(end)), part)
+def choices_block() -> str:
+    """What the paper leaves open, what was chosen, why, and what another choice does."""
+    return "\n".join([*_head(CHOICE_TITLES), *map(_row, CHOICES)])
+
+
+def prices_block() -> str:
+    """Gap, price and visits by α₃ in every kept run that followed them."""
+    lines = []
+    for name, folder in kept_runs().items():
+        path = folder / "prices.json"
+        rows = json.loads(path.read_text()) if path.exists() else []
+        weights = sorted({row["weight"] for row in rows})
+        if not rows:
+            continue
+        titles = [name, "today's gap", *(f"α₃ = {weight:g}" for weight in weights)]
+        lines += _head(titles)
+        for slug, agent in dict.fromkeys((row["domain"], row["agent"]) for row in rows):
+            own = [r for r in rows if (r["domain"], r["agent"]) == (slug, agent)]
+            cells = [f"{slug}, {agent.upper()}", f"{100 * own[0]['gap_today']:.1f}"]
+            lines.append(_row([*cells, *map(_price_cell, own)]))
+        lines.append("")
+    return "\n".join(lines).rstrip() or NONE_YET
+
+
+def _price_cell(row: dict[str, Any]) -> str:
+    """Gap with its interval; price with its interval; visits against the agent without a weight."""
+    gap = f"{100 * row['gap']:.1f} ({100 * row['gap_lower']:.1f} to {100 * row['gap_upper']:.1f})"
+    if row["weight"] == 0:
+        return gap
+    if row["price"] is None:
+        return f"{gap}; no price"
+    price = [100 * row[name] for name in ("price", "price_lower", "price_upper")]
+    visits = "–" if row["visits"] is None else f"{row['visits']:.2f}"
+    return f"{gap}; {price[0]:.1f} ({price[1]:.1f} to {price[2]:.1f}); {visits}"
+
+
+def elevator_block() -> str:
+    """What the table's own rows imply, and our offices with it put in, by kept run."""
+    lines = []
+    for name, folder in kept_runs().items():
+        row = _claims_of(folder)["elevator_level"]
+        offices = row["ours"].partition("BALANCED played, ")[2]
+        if not offices:
+            continue
+        if not lines:
+            why = row["reason"].partition("; ")[2]
+            lines += [f"Of the table it can be computed that {why}.", ""]
+        published = f"published: {row['published']}"
+        lines.append(f"- **{name}**, scaled to the paper's arrivals; {published}; {offices}.")
+    return "\n".join(lines) or NONE_YET
 
 
 if __name__ == "__main__":
     for given in sys.argv[1:]:
-        print(keep(Path(given)))
+        found = Path(given)
+        print(keep(found) if found.is_dir() else keep_archive(found))

@@ -83,6 +83,7 @@ NOT_RUN = (
     Reason("parity311 weigh", "needs a frontier; tests/unit/lifecycle has it"),
     Reason("python -m tests.golden", "tests/golden writes one domain's figures"),
     Reason("python -m docs.reproduction", "needs a reproduction of hours"),
+    Reason("python -m docs.reproduce_there", "is one"),
     Reason("python -m parity311.studies.reproduction.train_stage", "needs a prepared reproduction"),
 )
 QUICK = "quick.toml"

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
+from pathlib import Path
 from typing import Any
 
+import docs.reproduction as kept_pages
 import pytest
-from docs.reproduction import PRESETS, RESULTS
+from docs.reproduce_there import LATE, leave_out_untrained, pack
+from docs.reproduction import (
+    KEPT,
+    RESULTS,
+    apart_block,
+    elevator_block,
+    keep_archive,
+    kept_runs,
+    prices_block,
+    reproduction_block,
+)
 from docs.reproduction_again import Kept, find_again, judge_again, number_after
 
 from parity311.studies.reproduction.claims import all_claims
 from parity311.studies.reproduction.claims.claim import Claim
 from parity311.studies.reproduction.claims.elevator import POLICIES
+from parity311.studies.reproduction.jobs import make_jobs, read_plan, write_plan
 from parity311.studies.reproduction.verdicts import CONTRADICTS, FAILS, FOLLOWS, HOLDS, UNTESTED
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "reproduction.md"
 CLAIMS = {claim.key: claim for claim in all_claims()}
 
 
-def kept_rows(preset: str) -> list[dict[str, Any]]:
-    return json.loads((RESULTS / f"reproduction-{preset}" / "claims.json").read_text())
+RUNS = sorted(folder.name for folder in kept_runs().values())
+
+
+def kept_rows(run: str) -> list[dict[str, Any]]:
+    return json.loads((RESULTS / run / "claims.json").read_text())
 
 
 def is_sound(row: dict[str, Any]) -> bool:
@@ -31,25 +50,25 @@ def is_sound(row: dict[str, Any]) -> bool:
     return lower - 1e-9 <= row["value"] <= upper + 1e-9
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_kept_runs_answer_todays_claims(preset: str) -> None:
-    rows = {row["key"]: row for row in kept_rows(preset)}
+@pytest.mark.parametrize("run", RUNS)
+def test_kept_runs_answer_todays_claims(run: str) -> None:
+    rows = {row["key"]: row for row in kept_rows(run)}
     assert rows.keys() == CLAIMS.keys()
     for key, claim in CLAIMS.items():
         assert (rows[key]["source"], rows[key]["quote"]) == (claim.source, claim.quote), key
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_kept_intervals_are_sound(preset: str) -> None:
-    assert [row["key"] for row in kept_rows(preset) if not is_sound(row)] == []
+@pytest.mark.parametrize("run", RUNS)
+def test_kept_intervals_are_sound(run: str) -> None:
+    assert [row["key"] for row in kept_rows(run) if not is_sound(row)] == []
     odd = {"key": "estimator_heat", "value": -0.507, "interval": [-0.549, -0.531]}
     assert not is_sound(odd)
     assert not is_sound({"key": "parity_dqn_heat", "value": 0.3, "interval": [-0.128, 1.155]})
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_no_error_of_the_paper_counts_twice(preset: str) -> None:
-    rows = kept_rows(preset)
+@pytest.mark.parametrize("run", RUNS)
+def test_no_error_of_the_paper_counts_twice(run: str) -> None:
+    rows = kept_rows(run)
     verdicts = {row["key"]: row["verdict"] for row in rows}
     for row in rows:
         if row["follows_from"] and verdicts[row["follows_from"]] == CONTRADICTS:
@@ -130,3 +149,92 @@ def test_the_paper_against_itself_needs_no_kept_figure() -> None:
     assert verdicts["boiler_rows"] == CONTRADICTS
     assert verdicts["boiler_split"] == HOLDS
     assert verdicts["correction_applied"] == CONTRADICTS
+
+
+def made_up_run(folder: Path, programme: str, verdicts: dict[str, str], **other: Any) -> Path:
+    """A run with one claim in two domains and one price."""
+    folder.mkdir(parents=True)
+    rows = [
+        {"key": key, "claim": f"claim {key}", "published": "more", "ours": f"{programme} found",
+         "verdict": verdict, "reason": "so", "why_apart": f"ours differs in {key}", **other}
+        for key, verdict in verdicts.items()
+    ]  # fmt: skip
+    price = {"domain": "heat", "agent": "reinforce", "weight": 0.5, "gap": 0.01, "gap_lower": 0.0,
+             "gap_upper": 0.03, "gap_today": 0.08, "visits": 0.2, "price": 0.6, "price_lower": 0.5,
+             "price_upper": 0.7, "note": ""}  # fmt: skip
+    files = {
+        "claims.json": rows, "prices.json": [{**price, "weight": 0.0}, price], "programme.json": [],
+        "run.json": {"config": {"preset": "small", "programme": programme, "seed": 5}},
+    }  # fmt: skip
+    for name in KEPT:
+        content = json.dumps(files[name]) if name in files else "-"
+        (folder / name).write_text(content)
+    return folder
+
+
+@pytest.fixture
+def two_programmes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Both programmes on three claims, brought back as archives of another machine."""
+    monkeypatch.setattr(kept_pages, "RESULTS", tmp_path / "results")
+    level = {"elevator_level": UNTESTED}
+    theirs = made_up_run(tmp_path / "a", "paper", {"first": HOLDS, "second": FAILS, **level})
+    ours = made_up_run(tmp_path / "b", "ours", {"first": FAILS, "second": UNTESTED, **level})
+    for run in (theirs, ours):
+        folder = keep_archive(pack(run, tmp_path / "out"))
+        assert sorted(path.name for path in folder.iterdir()) == sorted(KEPT)
+    return tmp_path
+
+
+def test_both_programmes_stand_in_one_table(two_programmes: Path) -> None:
+    text = reproduction_block()
+    held, failed = text.index("### What holds"), text.index("### What does not hold")
+    assert held < text.index("| claim first | more | paper found | holds | **not** |") < failed
+    assert failed < text.index("| claim second | more | paper found | **not** | open |")
+    apart = apart_block()
+    assert "| small | claim first | paper found: holds | ours found: **not** |" in apart
+    assert "ours differs in first" in apart
+    assert "claim second" not in apart
+    assert "On 1 more claims" in apart
+    assert "| heat, REINFORCE | 8.0 |" in prices_block()
+    assert "1.0 (0.0 to 3.0); 60.0 (50.0 to 70.0); 0.20" in prices_block()
+    assert "No run" in elevator_block()
+
+
+def test_a_claim_the_first_run_left_out_is_told_by_the_next(two_programmes: Path) -> None:
+    results = two_programmes / "results"
+    row = kept_rows_in(results / "reproduction-small-paper")
+    row[0] |= {"verdict": UNTESTED, "reason": f"too few cases to test it: {LATE}"}
+    (results / "reproduction-small-paper" / "claims.json").write_text(json.dumps(row))
+    assert "| claim first | more | ours found | – | **not** |" in reproduction_block()
+
+
+def kept_rows_in(folder: Path) -> list[dict[str, Any]]:
+    return json.loads((folder / "claims.json").read_text())
+
+
+def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "odd.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("../elsewhere"), io.BytesIO())
+    with pytest.raises(SystemExit, match="no part of a kept run"):
+        keep_archive(path)
+
+
+def test_a_domain_that_was_not_trained_in_time_is_left_out(tmp_path: Path) -> None:
+    jobs = make_jobs(("crane", "snad"), "small", 5)
+    (tmp_path / "params").mkdir()
+    for job in jobs:
+        (tmp_path / "params" / job.params_file).write_bytes(b"params")
+    write_plan(tmp_path, jobs, preset="small", seed=5, domains=["crane", "snad"])
+    assert leave_out_untrained(tmp_path) == ["crane", "snad"]
+    about, left = read_plan(tmp_path)
+    assert left == []
+    assert about["untested"] == {"crane": LATE, "snad": LATE}
+
+
+def test_the_page_is_short_and_has_every_claim_once() -> None:
+    lines = PAGE.read_text().splitlines()
+    assert len(lines) <= 300
+    for claim in CLAIMS.values():
+        found = [line for line in lines if line.startswith(f"| {claim.claim} |")]
+        assert len(found) == 1, claim.claim

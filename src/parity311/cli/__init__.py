@@ -189,6 +189,40 @@ def describe_command(
     print_calibration(description, show_all)
 
 
+@city_app.command("export")
+def export_command(
+    city: Annotated[Path, typer.Argument(help="Folder of a synthetic city.")],
+    shape: Annotated[
+        str, typer.Option("--as", help="Portal: nyc_311, nyc_dob, nyc_hpd, chicago_311 …")
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Folder to write the files to.", file_okay=False, callback=folder_of_its_own
+        ),
+    ],
+    domains: Annotated[
+        str, typer.Option(help="Comma-separated domains; all the portal has if empty.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Write a city's complaints as a portal would publish them, to import them again."""
+    from parity311.city.export import export_city
+    from parity311.feeds.citymap import packaged_maps
+
+    chosen = [name.strip() for name in domains.split(",") if name.strip()]
+    found = export_city(city, shape, out, chosen or None)
+    if as_json:
+        print_json(found)
+        return
+    for domain, rows in found["rows"].items():
+        typer.echo(f"{domain:<20} {rows:>9,} rows")
+    for domain, rows in found["left_out"].items():
+        typer.echo(f"{domain:<20} {rows:>9,} rows that this portal does not publish")
+    own = f" --map {shape}" if shape in packaged_maps() else ""
+    typer.echo(f"Next: parity311 records import {out}/*{own} --out records/{shape}")
+
+
 @app.command("run")
 def run_command(
     preset: Preset = "small",

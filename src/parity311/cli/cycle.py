@@ -36,6 +36,11 @@ FAILED = 3
 RecordsFolder = Annotated[
     Path, typer.Option(help="Records folder, imported or a city's.", file_okay=False)
 ]
+ServiceLevelsFile = Annotated[
+    Path | None,
+    typer.Option(help="Service levels in force (TOML), as `sla design` writes them.",
+                 dir_okay=False),
+]  # fmt: skip
 
 
 def cycle_command(
@@ -68,6 +73,7 @@ def cycle_command(
     equity_form: EquityForm = "max_gap",
     denominator: Denominator = "actionable",
     strata: RewardStrata = INCOME,
+    service_levels: ServiceLevelsFile = None,
     out: Annotated[
         Path, typer.Option(help="Folder that steps are kept in.", file_okay=False)
     ] = Path("cycles"),
@@ -81,6 +87,7 @@ def cycle_command(
     from parity311.lifecycle.cycle_config import CycleConfig
     from parity311.lifecycle.weights_file import read_weights
     from parity311.pipelines.progress import progress_bars
+    from parity311.service_levels.levels import read_levels
     from parity311.training.train_run import keep_to_one_thread
 
     keep_to_one_thread()
@@ -96,6 +103,7 @@ def cycle_command(
         until=until.date() if until else None,
         term=EquityTerm(equity_mode, equity_form, denominator, strata),
         spec=read_spec(spec) if spec else AuditSpec(),
+        levels=read_levels(service_levels) if service_levels else None,
     )
     with progress_bars() as progress:
         found = run_cycle(
@@ -139,6 +147,7 @@ def watch_command(
     spec: Annotated[
         Path | None, typer.Option(help="Audit specification (TOML).", dir_okay=False)
     ] = None,
+    service_levels: ServiceLevelsFile = None,
     alpha: Annotated[
         float,
         typer.Option(
@@ -186,6 +195,7 @@ def watch_command(
     from parity311.lifecycle.watch import watch_and_write
     from parity311.pipelines.overrides import read_overrides
     from parity311.records.store import open_records
+    from parity311.service_levels.levels import read_levels
 
     fails = {"": (), "suspend": (RED,), "watch": (RED, AMBER)}
     if fail_on not in fails:
@@ -204,6 +214,7 @@ def watch_command(
         audit=read_spec(spec) if spec else AuditSpec(),
         overrides=read_overrides(overrides) if overrides else (),
         survey=survey,
+        levels=read_levels(service_levels) if service_levels else None,
     )
     if as_json:
         print_json(found)
@@ -225,9 +236,20 @@ def _print_watch(found: dict[str, Any]) -> None:
     for one in found["drift"]:
         if one["is_moved"]:
             typer.echo(f"- moved: {one['what']}, {one['measure']} {one['value']:.2f}")
+    if found["promises"]:
+        _print_kept(found["promises"])
     if found["done"]:
         typer.echo(f"Logged: {found['done']}")
     typer.echo(f"Page: {found['page']}")
+
+
+def _print_kept(promises: dict[str, Any]) -> None:
+    whole = promises["whole"]
+    share = "too few to say" if whole["kept_share"] is None else f"{whole['kept_share']:.0%} kept"
+    typer.echo(f"- promises: {share} of {whole['n_due']:,} due, {promises['share']:.0%} promised")
+    for one in promises["cells"]:
+        if one["is_broken"]:
+            typer.echo(f"- broken: {one['category']} in {one['district']}, {one['days']} days")
 
 
 def feedback_command(

@@ -112,7 +112,12 @@ PolicyFolder = Annotated[
     Path, typer.Option(help="Folder for policies and checkpoints.", file_okay=False)
 ]
 ObservationSet = Annotated[
-    str, typer.Option(help="Features a policy sees; the domain's own choice if empty.")
+    str,
+    typer.Option(
+        "--observation-set",
+        "--features",
+        help="Features a policy sees: published, or another set; the domain's own if empty.",
+    ),
 ]
 ActionSet = Annotated[
     str, typer.Option(help="published: the paper's actions; extended: those and ours.")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from parity311.cli.options import DayFirst, Json, folder_of_its_own, print_json, within
+from parity311.cli.options import Cities, DayFirst, Json, folder_of_its_own, print_json, within
 from parity311.errors import InputError
 
 fetch_app = typer.Typer(
@@ -261,6 +261,67 @@ def check_command(
         typer.echo(f"Next: parity311 records check {records} --what-for")
 
 
+@records_app.command("link")
+def link_command(
+    records: Annotated[Path, typer.Argument(help="Folder of imported records.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Folder to write the linked records to.",
+            file_okay=False,
+            callback=folder_of_its_own,
+        ),
+    ],
+    domains: Domains = None,
+    days: Annotated[
+        float | None,
+        typer.Option(
+            help="Days from a first report during which another may join it; what does best in the "
+            "city if not given.",
+            callback=within(0.01, 3660),
+        ),
+    ] = None,
+    city: Annotated[
+        Path | None,
+        typer.Option(
+            help="Synthetic city that links are measured in; the small one if not given.",
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
+    cities: Cities = Path("cities"),
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Mark duplicates where the source does not, and say how well that works in a city."""
+    from parity311.pipelines.progress import progress_bars
+    from parity311.pipelines.run import RunConfig, ensure_city
+    from parity311.reporting.link_records import link_records
+
+    with progress_bars() as progress:
+
+        def measured_in() -> Path:
+            if city is not None:
+                return city
+            return ensure_city(RunConfig(), "measured", "calibrated", cities, progress).folder
+
+        found = link_records(
+            records,
+            out,
+            measured_in,
+            domains=_split(domains),
+            max_days=days,
+            tell=lambda line: typer.echo(f"  {line}", err=True),
+            overwrite=overwrite,
+        )
+    if as_json:
+        print_json({"records": str(out), "linked": [one.describe() for one in found]})
+        return
+    for one in found:
+        _print_links(one.describe())
+    typer.echo(f"Next: parity311 records check {out} --what-for")
+
+
 @records_app.command("compare")
 def compare_command(
     records: Annotated[Path, typer.Argument(help="Folder of records, e.g. imported ones.")],
@@ -283,6 +344,26 @@ def compare_command(
             f"[{row['lower']:.3f}, {row['upper']:.3f}] n={row['n']:<8,} "
             f"{row['other']:>8.3f}  {said}"
         )
+
+
+def _print_links(links: dict[str, Any]) -> None:
+    """What was linked, beside how well the same rule does where it is known."""
+    typer.echo(
+        f"{links['domain']:<20} {links['n_unmarked']:>9,} of {links['n_reports']:>9,} unmarked  "
+        f"{links['n_linked']:>8,} linked  {links['n_without_building']:>8,} without a building"
+    )
+    if links["reason"]:
+        typer.echo(f"{'':<20} nothing linked: {links['reason']}")
+        return
+    rule, quality = links["rule"], links["quality"]
+    until = ", until it is closed" if rule["until_closed"] else ""
+    typer.echo(
+        f"{'':<20} same building and category within {rule['max_days']:g} days{until}; in "
+        f"{quality['city']}: {quality['precision']:.0%} of its repeats are right, "
+        f"{quality['recall']:.0%} of the marked ones are found"
+    )
+    if links["is_weak"]:
+        typer.echo(f"{'':<20} ! too weak: estimators that need duplicates refuse; use raw")
 
 
 def _closed(domain: dict[str, Any]) -> str:

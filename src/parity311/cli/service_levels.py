@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from parity311.cli.options import Json, Runs, Seed, print_json, within
+from parity311.cli.options import (
+    DEFAULT_DATABASE,
+    DatabaseOption,
+    Json,
+    Runs,
+    Seed,
+    print_json,
+    within,
+)
 from parity311.errors import InputError
 
 sla_app = typer.Typer(
     help="Service levels: what is kept, what can be promised, how it could be designed.",
     no_args_is_help=True,
 )
-
+VERSION = re.compile(r"[a-z_]+-[0-9]+")
+"""A version of the registry, as heat-3."""
 Districts = Annotated[str, typer.Option(help="What a district is: borough or community_board.")]
 RecordsFolder = Annotated[Path, typer.Option("--records", help="Records folder, or a city.")]
 Share = Annotated[
@@ -75,13 +85,17 @@ def measure_command(
 @sla_app.command("promise")
 def promise_command(
     policy: Annotated[
-        str, typer.Argument(help="Folder of a saved policy, or today: today's rule.")
+        str,
+        typer.Argument(
+            help="Folder of a saved policy, a version of the registry, or today: today's rule."
+        ),
     ],
     city: Annotated[
         Path | None, typer.Option(help="Synthetic city whose test year is played.")
     ] = None,
     records: Annotated[
-        Path | None, typer.Option(help="The same; imported records cannot be played.")
+        Path | None,
+        typer.Option(help="Records, imported too, that years are drawn from instead."),
     ] = None,
     domain: Annotated[str, typer.Option(help="Domain, where today's rule is asked for.")] = "",
     districts: Districts = "borough",
@@ -99,6 +113,7 @@ def promise_command(
     fewest: Fewest = 100,
     out: Out = None,
     runs: Runs = Path("runs"),
+    database: DatabaseOption = DEFAULT_DATABASE,
     as_json: Json = False,
 ) -> None:
     """Say what a policy can promise by category and district, and what contradicts it."""
@@ -107,7 +122,9 @@ def promise_command(
 
     folder = city or records
     if folder is None or (city and records):
-        raise InputError("Name the city to play in with --city, or with --records; one of them.")
+        raise InputError(
+            "Name a city to play in with --city, or --records to draw years from; one."
+        )
     config = PromiseConfig(
         policy=policy,
         city=str(folder),
@@ -119,9 +136,17 @@ def promise_command(
         check_years=check_years,
         levels=str(levels) if levels else "",
         fewest=fewest,
+        is_drawn=records is not None,
     )
     with progress_bars() as progress:
-        found = promise_levels(config, root=runs, out=out, progress=progress)
+        options = {"root": runs, "out": out, "progress": progress}
+        if VERSION.fullmatch(policy) and not Path(policy).exists():
+            from parity311.lifecycle.promised import promise_of
+            from parity311.lifecycle.registry import Registry
+
+            found = promise_of(Registry(database), policy, config, **options)
+        else:
+            found = promise_levels(config, **options)
     if as_json:
         print_json(found)
         return

@@ -9,7 +9,7 @@ registry, HELD there for review, or REFUSED, and then no registry has it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from parity311.lifecycle.calibrating import calibrate_step, incidents_step, stra
 from parity311.lifecycle.cycle_config import CycleConfig, check_cycle
 from parity311.lifecycle.evidence import copy_package, read_audit
 from parity311.lifecycle.learning import Learner, audit_step, denominators_step, train_step
+from parity311.lifecycle.promised import check_levels, doubts_about, promises_step
 from parity311.lifecycle.registry import Registry
 from parity311.lifecycle.states import PolicyState
 from parity311.lifecycle.steps import DoneStep, Steps, read_result
@@ -66,6 +67,8 @@ def run_cycle(
     opened = open_records(records, config.term.strata)
     reason = reason or f"cycle on records {opened.fingerprint[:12]}"
     domain = check_cycle(config, by=by, reason=reason)
+    if config.levels is not None:
+        check_levels(config.levels, domain.slug, opened)
     # Another process may write the same database; a wrong address is told before any work.
     registry = Registry(database, makes=True)
     root = out / domain.slug
@@ -86,15 +89,17 @@ def run_cycle(
             trained = train_step(steps, learner, denominators, progress)
             tell(5, "audit")
             audited = audit_step(steps, learner, denominators, trained)
-            tell(6, "decision")
             package = trained.folder / trained.result["package"]
+            before = [propensity, trained, audited]
+            if config.levels is not None:
+                tell(6, "promises")
+                before.append(promises_step(steps, config.levels, opened, package, trained))
+            tell(6, "decision")
             decided = steps.take(
                 "decision",
                 {"by": by, "reason": reason, "database": registry.database.where},
-                lambda folder: _decide(
-                    folder, registry, config, package, [propensity, trained, audited], by, reason
-                ),
-                after=[audited],
+                lambda folder: _decide(folder, registry, config, package, before, by, reason),
+                after=before[2:],
             )
         except EstimationError as error:
             why = " ".join(str(error).split())
@@ -126,12 +131,14 @@ def _decide(
     reason: str,
 ) -> dict[str, Any]:
     """Propose, hold or refuse, and say why."""
-    propensity, trained, audited = before
+    propensity, trained, audited, *promised = before
     audit = audited.folder / audited.result["audit"]
     copy = copy_package(package)
     evidence = read_audit(audit, copy.manifest)
     reasons = [f"audit: {evidence.verdict}, {evidence.reason}"]
     doubts = find_doubts(config, propensity.result, audited.result["trial"])
+    for one in promised:
+        doubts += doubts_about(one.result)
     if evidence.verdict == FAIL:
         outcome, version = REFUSED, None
         reasons.append(
@@ -160,6 +167,7 @@ def _decide(
         "trial": audited.result["trial"],
         "reward": copy.manifest["reward"],
         "saved": read_result(package, MANIFEST)["saved_on"],
+        "promises": promised[0].result if promised else None,
     }
     write_text_aside(folder / DECISION, to_json(found))
     write_text_aside(folder / DECISION_TEXT, _in_words(config, found))
@@ -225,6 +233,15 @@ def _width(row: dict[str, Any]) -> float:
     return np.nan if low is None or high is None else float(high) - float(low)
 
 
+def _promised_in_words(promises: dict[str, Any] | None) -> list[str]:
+    if promises is None:
+        return []
+    return [
+        f"Service levels: of {promises['cells']} promised cells it keeps {promises['keeps']}, "
+        f"breaks {promises['breaks']}, and {promises['insufficient']} are too small to say."
+    ]
+
+
 def _in_words(config: CycleConfig, found: dict[str, Any]) -> str:
     trial, version = found["trial"], found["version"]
     where = f" as {version}" if version else ""
@@ -235,10 +252,11 @@ def _in_words(config: CycleConfig, found: dict[str, Any]) -> str:
         f"Coverage {trial['coverage']:.1%}, today's rule {trial['coverage_of_today']:.1%}, in the "
         "process that the records give.",
         f"Denominators: {found['denominators']}.",
+        *_promised_in_words(found["promises"]),
         "",
         "Why:",
         *(f"- {one}" for one in found["reasons"]),
         "",
-        f"Settings: {asdict(config)}",
+        f"Settings: {asdict(replace(config, levels=None))}",
     ]
     return "\n".join(lines) + "\n"

@@ -13,6 +13,7 @@ from parity311.estimation.world import ESTIMATOR
 from parity311.lifecycle.gates import check_words
 from parity311.mdp.contract import Domain
 from parity311.mdp.equity import USUAL_TERM, EquityTerm
+from parity311.service_levels.levels import ServiceLevels
 from parity311.serving.served import SERVED_MODE
 from parity311.training import with_equity
 from parity311.training.loop import check_preferences
@@ -42,6 +43,8 @@ class CycleConfig:
     """learn from records before this day; all of them if not given"""
     term: EquityTerm = USUAL_TERM
     spec: AuditSpec = USUAL_SPEC
+    levels: ServiceLevels | None = None
+    """service levels that it learns by and is held to"""
 
     @property
     def preference(self) -> tuple[float, ...]:

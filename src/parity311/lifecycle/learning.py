@@ -26,6 +26,7 @@ from parity311.evaluation.compare import agent_contenders
 from parity311.evaluation.rollout import Contender
 from parity311.lifecycle.calibrating import read_calibration, world_of
 from parity311.lifecycle.cycle_config import CycleConfig
+from parity311.lifecycle.promised import clock_of, hold_to
 from parity311.lifecycle.steps import DoneStep, Steps, read_step
 from parity311.lifecycle.trial import policy_name, try_policy
 from parity311.mdp.contract import EQUITY, Domain
@@ -33,7 +34,9 @@ from parity311.mdp.harness import Harness
 from parity311.pipelines.audit import FIGURES_FILE, write_audit
 from parity311.pipelines.audit_records import add_records
 from parity311.pipelines.packages import pack_rule
+from parity311.records.schema import SEVERITIES
 from parity311.records.store import Records
+from parity311.service_levels.levels import levels_to_text
 from parity311.storage.aside import write_text_aside
 from parity311.storage.strict_json import to_json
 from parity311.training import agent_for, train
@@ -72,6 +75,22 @@ class Learner:
         return world_of(self.domain, self.records, self.propensity, self.config)
 
     @cached_property
+    def estimated(self) -> tuple[Any, str]:
+        """The estimated process, by the promised clock where one was given; and in words."""
+        params, levels = self.world.estimated, self.config.levels
+        if levels is None:
+            return params, ""
+        clock = clock_of(levels, self.records)
+        held, has_clock = hold_to(params, clock)
+        shown = ", ".join(f"{code} {d:g}" for code, d in zip(SEVERITIES, clock, strict=True))
+        if not has_clock:
+            return params, (
+                f"{self.domain.slug} has no clock of its own in its process: the promises "
+                f"({shown} days) are checked, not trained for"
+            )
+        return held, f"a visit counts within the promised days, by code: {shown}"
+
+    @cached_property
     def harness(self) -> Harness:
         """The domain as the policy sees it."""
         return Harness(self.domain, **asdict(self.config.term))
@@ -102,7 +121,7 @@ def denominators_step(steps: Steps, learner: Learner, strata: DoneStep) -> DoneS
     stored = None if is_dual or not learner.is_agent else find_stored(steps.root, learner)
 
     def make(folder: Path) -> dict[str, Any]:
-        params = learner.world.estimated
+        params, clock = learner.estimated
         write_params(folder / PARAMS, params)
         need = np.asarray(learner.harness.need_per_step(params), np.float64)
         if not learner.is_agent:
@@ -118,11 +137,14 @@ def denominators_step(steps: Steps, learner: Learner, strata: DoneStep) -> DoneS
             "steps_per_day": float(learner.domain.play.steps_per_day(params)),
             "way": way,
             "stored": stored,
+            "clock": clock,
         }
         write_text_aside(folder / DENOMINATORS, to_json(found))
         return found
 
-    kept = {"term": learner.config.term, "domain_version": learner.domain.version}
+    kept: dict[str, Any] = {"term": learner.config.term, "domain_version": learner.domain.version}
+    if learner.config.levels is not None:
+        kept["levels"] = levels_to_text(learner.config.levels)
     return steps.take("denominators", {**kept, "agent": learner.is_agent}, make, after=[strata])
 
 

@@ -41,6 +41,8 @@ class DecisionOutcomes:
     """whether so many days have passed since"""
     day: np.ndarray
     """day of the decision, from the epoch on"""
+    visited: np.ndarray
+    """day of that visit; not a time where there was none"""
 
 
 def read_outcomes(records: Records, rows: Sequence[DecisionRow]) -> DecisionOutcomes:
@@ -57,16 +59,19 @@ def read_outcomes(records: Records, rows: Sequence[DecisionRow]) -> DecisionOutc
     last = np.datetime64(records.window[1])
     room = np.timedelta64(timedelta(days=WAITED_DAYS))
     known, found = np.zeros(len(rows), bool), np.zeros(len(rows), bool)
+    when = np.full(len(rows), np.datetime64("NaT"), "datetime64[D]")
     for place, row in enumerate(rows):
         after = [
-            result
+            (visited, result)
             for visited, result in visits.get(row.complaint_id, ())
             if moment[place] <= visited < moment[place] + room
         ]
         known[place] = bool(after)
-        found[place] = bool(after) and after[0] == "violation"
+        if after:
+            when[place], found[place] = after[0][0], after[0][1] == "violation"
     is_due = np.asarray(moment + room <= last)
-    return DecisionOutcomes(known, found, is_due, moment.astype("datetime64[D]").astype(int))
+    day = moment.astype("datetime64[D]").astype(int)
+    return DecisionOutcomes(known, found, is_due, day, when)
 
 
 def compare_shadow(registry: Registry, records: Records, version: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from parity311.lifecycle.drift import find_drift
 from parity311.lifecycle.lights import (
     AMBER,
     DETECTION,
+    GREY,
     RED,
     Light,
     LightSpec,
@@ -34,14 +35,18 @@ from parity311.lifecycle.lights import (
     grey,
 )
 from parity311.lifecycle.office import POLICY_ARM, TODAY_ARM, read_decisions
-from parity311.lifecycle.outcomes import read_outcomes
+from parity311.lifecycle.outcomes import DecisionOutcomes, read_outcomes
+from parity311.lifecycle.promised import check_levels
 from parity311.lifecycle.registry import RegisteredPolicy, Registry
 from parity311.lifecycle.states import IN_OFFICE, PolicyState
+from parity311.lifecycle.tables import DecisionRow
 from parity311.lifecycle.watch_page import Watched, write_metrics, write_watch
 from parity311.mdp.contract import N_KNOWN_STRATA
 from parity311.pipelines.overrides import Recommendation
 from parity311.records.store import Records
 from parity311.reporting.calibration import calibrate
+from parity311.service_levels.kept import count_kept, due_dates
+from parity311.service_levels.levels import ServiceLevels
 
 BEGINS = ("release", "resume", "rollback")
 """Acts from which on evidence counts."""
@@ -58,6 +63,7 @@ def watch_domain(
     audit: AuditSpec,
     overrides: Sequence[Recommendation] = (),
     survey: Path | None = None,
+    levels: ServiceLevels | None = None,
 ) -> Watched:
     """Look at the policy in office of a domain over the records since it decides.
 
@@ -69,7 +75,11 @@ def watch_domain(
         What staff did with recommendations; rows need a date.
     survey
         CSV with the columns date and score (0: no friction, 1: most).
+    levels
+        Service levels in force: finds count within the promised days, and what was kept is told.
     """
+    if levels is not None:
+        check_levels(levels, domain, records)
     policy = _in_office(registry, domain)
     began = since or _began(registry, policy)
     until = records.window[1]
@@ -87,14 +97,16 @@ def watch_domain(
     )  # fmt: skip
     lights = (
         _disparity(records, domain, recorded, first, began, spec, audit, notes),
-        _detection(registry, policy.version, records, first, n_days, spec),
+        _detection(registry, policy.version, records, first, n_days, spec, levels),
         _friction(domain, overrides, survey, first, n_days, spec),
     )
     verdicts = audit_to_plain(assess_domains([recorded], audit), audit)["domains"][0]["verdicts"]
     drift = find_drift(records, domain, began, until)
+    kept = None if levels is None else count_kept([levels], records, since=first)
     return Watched(
-        domain, policy, first, until, lights, {"verdicts": verdicts}, tuple(drift), tuple(notes)
-    )
+        domain, policy, first, until, lights, {"verdicts": verdicts}, tuple(drift), tuple(notes),
+        kept,
+    )  # fmt: skip
 
 
 def _in_office(registry: Registry, domain: str) -> RegisteredPolicy:
@@ -174,6 +186,7 @@ def _detection(
     first: date,
     n_days: int,
     spec: LightSpec,
+    levels: ServiceLevels | None,
 ) -> Light:
     rows = read_decisions(registry, version, first.isoformat())
     rows = [row for row in rows if row.arm in (POLICY_ARM, TODAY_ARM)]
@@ -187,9 +200,27 @@ def _detection(
         day=day[use],
         is_todays=np.array([rows[i].arm == TODAY_ARM for i in use], bool),
         chance=np.array([rows[i].chance for i in use], float),
-        is_found=outcomes.is_found[use],
+        is_found=_in_time(outcomes, rows, records, levels)[use],
     )
-    return detection_light(slots, since=first, n_days=n_days, spec=spec)
+    light = detection_light(slots, since=first, n_days=n_days, spec=spec)
+    if levels is None or light.state == GREY:
+        return light
+    return replace(light, words=f"{light.words}; a find counts within the promised days")
+
+
+def _in_time(
+    outcomes: DecisionOutcomes,
+    rows: Sequence[DecisionRow],
+    records: Records,
+    levels: ServiceLevels | None,
+) -> np.ndarray:
+    """(n,) whether something was found; with service levels, by the promised day."""
+    if levels is None:
+        return outcomes.is_found
+    due = due_dates([levels], records)
+    last = np.array([due.get(row.complaint_id) for row in rows], "datetime64[D]")
+    # Who was promised nothing has no day that could have passed.
+    return outcomes.is_found & (np.isnat(last) | (outcomes.visited <= last))
 
 
 def _friction(

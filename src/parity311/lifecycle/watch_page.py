@@ -19,6 +19,7 @@ from parity311.report.pictures.curves import line_chart
 from parity311.report.pictures.data import Line, Reference
 from parity311.report.sections import Column, KeyFigure, Picture, Report, Section, TableView
 from parity311.report.store import start_run
+from parity311.service_levels.kept import KeptPromises
 from parity311.storage.aside import write_text_aside
 from parity311.storage.disk import telling_disk_errors
 
@@ -50,6 +51,8 @@ class Watched:
     """verdicts of what was recorded since, as plain values"""
     drift: tuple[DriftRow, ...]
     notes: tuple[str, ...]
+    kept: KeptPromises | None = None
+    """promises that were kept, where service levels are in force"""
 
     @property
     def state(self) -> str:
@@ -69,6 +72,7 @@ class Watched:
             "audit": self.audit,
             "drift": [asdict(one) for one in self.drift],
             "notes": list(self.notes),
+            "promises": None if self.kept is None else self.kept.describe(),
         }
 
 
@@ -81,6 +85,8 @@ def write_watch(watched: Watched, records: Records, audit: AuditSpec, runs: Path
         run.add_table("lights", [_light_row(one) for one in watched.lights])
         run.add_table("drift", [asdict(one) for one in watched.drift])
         run.add_table("verdicts", [_verdict_row(row) for row in watched.audit["verdicts"]])
+        if watched.kept is not None:
+            run.add_table("promises", kept_rows(watched.kept))
         pictures = _draw(run, watched)
         run.add_metrics(watched.describe() | {"done": done})
         run.set_report(_report(watched, done, pictures))
@@ -174,6 +180,7 @@ def _report(watched: Watched, done: str, pictures: tuple[Picture, ...]) -> Repor
                     *watched.notes,
                 ),
             ),
+            *_promises(watched.kept),
             Section(
                 "Audit",
                 (f"Who was served from {watched.since} to {watched.until}, as recorded.",),
@@ -187,6 +194,47 @@ def _report(watched: Watched, done: str, pictures: tuple[Picture, ...]) -> Repor
             ),
         ),
     )  # fmt: skip
+
+
+def kept_rows(kept: KeptPromises) -> list[dict[str, Any]]:
+    """A row a cell, the whole first."""
+    return [asdict(one) for one in (kept.whole, *kept.cells)]
+
+
+KEPT_COLUMNS = (
+    Column("category", "category"), Column("district", "district"), Column("days", "days"),
+    Column("n_due", "requests due"), Column("n_overdue", "still not visited"),
+    Column("kept_share", "kept", number_format="percent"),
+    Column("lower", "at least", number_format="percent"),
+    Column("upper", "at most", number_format="percent"),
+    Column("evidence", "evidence of a breach", decimals=2), Column("is_broken", "broken"),
+)  # fmt: skip
+
+
+def _promises(kept: KeptPromises | None) -> list[Section]:
+    """What was kept of the service levels in force."""
+    if kept is None:
+        return []
+    broken = [one for one in kept.cells if one.is_broken]
+    named = "; ".join(f"{one.category} in {one.district}" for one in broken[:5])
+    return [
+        Section(
+            "Promises",
+            (
+                f"Promised is a visit in time to {kept.share:.0%} of ALL requests. Counted are "
+                "requests whose day has passed, open ones included.",
+                f"Broken, by evidence that may be looked at on any day: {named}."
+                if broken
+                else "No promise is shown to be broken.",
+            ),
+            tables=(TableView("promises", KEPT_COLUMNS),),
+            notes=(
+                f"{kept.n_without:,} requests were promised nothing. Bands hold on all days at "
+                "once; a cell that keeps its promise is called broken in at most one of twenty "
+                "years. Shares of fewer than ten requests are not shown.",
+            ),
+        )
+    ]
 
 
 def write_metrics(path: Path, watched: Watched) -> Path:
@@ -214,5 +262,19 @@ def write_metrics(path: Path, watched: Watched) -> Path:
     add("parity311_drift", "Index of a mixture, or ratio of a rate.",
         [(f',what="{one.what}",measure="{one.measure}"', one.value)
          for one in watched.drift])  # fmt: skip
+    if watched.kept is not None:
+        cells = [
+            (f',district="{_label(one.district)}",category="{_label(one.category)}"', one)
+            for one in (watched.kept.whole, *watched.kept.cells)
+        ]
+        add("parity311_promises_kept", "Share of due requests visited in time.",
+            [(label, one.kept_share) for label, one in cells])  # fmt: skip
+        add("parity311_promises_broken", "1 where evidence says that fewer are kept than promised.",
+            [(label, float(one.is_broken)) for label, one in cells])  # fmt: skip
     with telling_disk_errors(path):
         return write_text_aside(path, "\n".join(lines) + "\n")
+
+
+def _label(text: str) -> str:
+    """A value as Prometheus quotes it."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")

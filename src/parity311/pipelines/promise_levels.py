@@ -1,4 +1,9 @@
-"""`parity311 sla promise`: what a policy can promise, from years of it played in the city."""
+"""`parity311 sla promise`: what a policy can promise, from years of it played.
+
+In a synthetic city the generator plays further years. On records alone, imported ones too, years
+are drawn from those recorded (`recorded_years`): promises from all but the last, checked on years
+drawn from the last, which nobody promised from.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +22,9 @@ from parity311.errors import InputError, unknown_name
 from parity311.estimation.world import first_test_day
 from parity311.pipelines.audit_records import add_records
 from parity311.pipelines.progress import Report as Progress
+from parity311.pipelines.recorded_years import play_recorded, read_recorded_cases
 from parity311.records.schema import BOROUGHS
-from parity311.records.store import open_records
+from parity311.records.store import Records, open_records
 from parity311.report.promise_page import write_promise_page
 from parity311.report.store import start_run
 from parity311.service_levels.levels import (
@@ -59,6 +65,7 @@ class PromiseConfig:
     policy: str
     """folder of a package, or today"""
     city: str
+    """folder of a city, or of records"""
     domain: str = ""
     """of today's rule; a package knows its own"""
     districts: str = "borough"
@@ -70,22 +77,66 @@ class PromiseConfig:
     levels: str = ""
     """file of designed levels to check against"""
     fewest: int = FEWEST
+    is_drawn: bool = False
+    """whether years are drawn from the records, and no generator plays"""
+
+
+Years = tuple[list[Requests], list[Requests], list[Requests]]
+"""To promise from, to check on, and with fewer visits."""
 
 
 def promise_levels(
-    config: PromiseConfig, *, root: Path, out: Path | None, progress: Progress
+    config: PromiseConfig,
+    *,
+    root: Path,
+    out: Path | None,
+    progress: Progress,
+    about: Sequence[tuple[str, str]] = (),
 ) -> dict[str, Any]:
-    """Play years of a policy, derive promises, check them on further years, write the page."""
+    """Play years of a policy, derive promises, check them on further years, write the page.
+
+    ``about`` are lines on the policy that stand beside its promises: what it is and who let it.
+    """
     rank_of_promise(config.years, config.confidence)
     if config.districts not in DISTRICTS:
         raise unknown_name("districts", config.districts, DISTRICTS)
     designed = read_levels(config.levels) if config.levels else None
-    domain, make_rule = _open_rule(config)
+    domain, make_rule = open_rule(config)
+    if designed is not None:
+        check_domain(designed, domain)
     records = open_records(config.city)
+    play = _play_records if config.is_drawn else _play_city
+    years, words = play(config, records, domain, make_rule, progress)
+    found, judged = judge_years(config, designed, years)
+    levels = ServiceLevels(
+        domain=domain, districts=config.districts, share=config.share,
+        confidence=config.confidence, promise=tuple(one.promise for one in judged),
+        name=Path(config.policy).name, valid_from=records.window[1],
+        made_from=f"{config.years} years of {Path(config.policy).name} in {Path(config.city).name}",
+    )  # fmt: skip
+    found |= {
+        "domain": domain, "policy": Path(config.policy).name, "city": Path(config.city).name,
+        "played": words, "about": [list(row) for row in about],
+    }  # fmt: skip
+    with start_run(root, f"sla promise {domain}", config) as run:
+        add_records(run, records)
+        write_levels(run.path / LEVELS_FILE, levels)
+        write_json(run.path / FIGURES_FILE, found)
+        run.set_report(write_promise_page(run, found))
+        run.add_metrics({"promise": found})
+        page = run.name_page(PAGE)
+    kept = write_levels(out, levels) if out is not None else run.final_path / LEVELS_FILE
+    return {"run": run.id, "page": str(page), "levels": str(kept), **found}
+
+
+def _play_city(
+    config: PromiseConfig, records: Records, domain: str, make_rule: Any, progress: Progress
+) -> tuple[Years, str]:
+    """Years that the generator plays; the year on record is none of them."""
     if records.is_real:
         raise InputError(
-            f"{config.city} holds imported records, in which no policy can be played; measure them "
-            "with `parity311 sla measure`, and promise from a city built with `city build`."
+            f"{config.city} holds imported records, which no generator plays; draw years from them "
+            "with --records in the place of --city."
         )
     replay = open_replay(config.city, [one.process for one in all_domains().values()])
     if domain not in replay.processes:
@@ -102,28 +153,45 @@ def promise_levels(
             read_played(_play(snapshot, make_rule(), number + 1, is_stressed), config.districts)
         )
     progress(f"{domain}: years played", n_all, n_all)
-    years = pool_together(years, config.fewest)
-    split = (config.years, config.years + config.check_years)
-    found, judged = _judge(config, designed, years, split)
-    levels = ServiceLevels(
-        domain=domain, districts=config.districts, share=config.share,
-        confidence=config.confidence, promise=tuple(one.promise for one in judged),
-        name=Path(config.policy).name, valid_from=records.window[1],
-        made_from=f"{config.years} years of {Path(config.policy).name} in {Path(config.city).name}",
-    )  # fmt: skip
-    found |= {"domain": domain, "policy": Path(config.policy).name, "city": Path(config.city).name}
-    with start_run(root, f"sla promise {domain}", config) as run:
-        add_records(run, records)
-        write_levels(run.path / LEVELS_FILE, levels)
-        write_json(run.path / FIGURES_FILE, found)
-        run.set_report(write_promise_page(run, found))
-        run.add_metrics({"promise": found})
-        page = run.name_page(PAGE)
-    kept = write_levels(out, levels) if out is not None else run.final_path / LEVELS_FILE
-    return {"run": run.id, "page": str(page), "levels": str(kept), **found}
+    return split_years(config, years), "played in the synthetic city"
 
 
-def _open_rule(config: PromiseConfig) -> tuple[str, Any]:
+def _play_records(
+    config: PromiseConfig, records: Records, domain: str, make_rule: Any, progress: Progress
+) -> tuple[Years, str]:
+    """Years drawn from the records; the last one is kept to check on."""
+    cases = read_recorded_cases(records, domain, config.districts)
+    last = cases.n_years - 1
+    past, later = range(max(last, 1)), range(last, cases.n_years)
+    parts = (
+        (config.years, past, 1.0),
+        (config.check_years, later, 1.0),
+        (N_STRESSED, past, FEWER),
+    )
+    years, n_all = [], sum(n for n, _, _ in parts)
+    for part, (n, drawn_from, fewer) in enumerate(parts):
+        for one in play_recorded(
+            cases, make_rule, n, years=drawn_from, seed=1000 * part, fewer=fewer
+        ):
+            progress(f"{domain}: years drawn", len(years), n_all)
+            years.append(one)
+    progress(f"{domain}: years drawn", n_all, n_all)
+    words = (
+        f"drawn from {len(past)} recorded year{'s' if len(past) > 1 else ''} and checked on years "
+        + ("drawn from the same one" if last == 0 else "drawn from the last recorded one")
+        + "; what differs between years by more than their weeks do is not in them"
+    )
+    return split_years(config, years), words
+
+
+def split_years(config: PromiseConfig, years: Sequence[Requests]) -> Years:
+    """Years with the same categories, to promise from, to check on and under stress."""
+    pooled = pool_together(years, config.fewest)
+    first, second = config.years, config.years + config.check_years
+    return pooled[:first], pooled[first:second], pooled[second:]
+
+
+def open_rule(config: PromiseConfig) -> tuple[str, Any]:
     """The domain, and what makes a rule anew for every year."""
     if config.policy == TODAY:
         if not config.domain:
@@ -136,6 +204,15 @@ def _open_rule(config: PromiseConfig) -> tuple[str, Any]:
             "--domain out."
         )
     return policy.domain.slug, lambda: play_by(policy)
+
+
+def check_domain(levels: ServiceLevels, domain: str) -> None:
+    """Refuse levels of another domain."""
+    if levels.domain != domain:
+        raise InputError(
+            f"The service levels are for {levels.domain!r} and the policy is for {domain!r}; give "
+            "those of its domain."
+        )
 
 
 def _start(replay: Replay, domain: str, first: Any, progress: Progress) -> Snapshot:
@@ -212,17 +289,12 @@ def pool_together(years: Sequence[Requests], fewest: int) -> list[Requests]:
     ]
 
 
-def _judge(
-    config: PromiseConfig,
-    designed: ServiceLevels | None,
-    years: Sequence[Requests],
-    split: tuple[int, int],
+def judge_years(
+    config: PromiseConfig, designed: ServiceLevels | None, years: Years
 ) -> tuple[dict[str, Any], list[JudgedCell]]:
-    past, fresh, stressed = (
-        count_years(years[: split[0]]),
-        count_years(years[split[0] : split[1]]) if split[1] > split[0] else None,
-        count_years(years[split[1] :]),
-    )
+    """What the years allow to be promised, what was kept of it, and what contradicts it."""
+    past, fresh, stressed = (count_years(one) if one else None for one in years)
+    assert past is not None
     wanted: dict[tuple[str, str], float | None] = {}
     if designed is not None:
         designed.check_covers(past.districts)
@@ -243,6 +315,9 @@ def _judge(
             "rounded": coverage(fresh, rounded, config.share),
             "one_year": coverage(fresh, single, config.share),
         }
+    stress: dict[str, Any] = {"promises": 0}
+    if stressed is not None:
+        stress = coverage(stressed, rounded, config.share) | {"visits": FEWER}
     found = {
         "share": config.share,
         "confidence": config.confidence,
@@ -250,7 +325,7 @@ def _judge(
         "followed_days": FOLLOWED_DAYS,
         "cells": [_row(one) for one in judged],
         "checks": checks,
-        "stressed": coverage(stressed, rounded, config.share) | {"visits": FEWER},
+        "stressed": stress,
         "conflicts": find_conflicts(past, judged, config.share, n_visits),
     }
     return found, judged

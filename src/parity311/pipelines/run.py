@@ -46,6 +46,7 @@ from parity311.reporting.calibration import Calibration
 from parity311.training import train, with_equity
 from parity311.training.loop import Trained
 
+DAYS_A_YEAR = 365.0
 SCENARIOS = (("strong", "scarce"), ("measured", "calibrated"))
 """Participation and capacity of the two cities: where inequality would show, and as measured."""
 
@@ -125,7 +126,12 @@ def run_pipeline(
         store_variants(run, [row for result in results for row in result.variants])
         with run.stage("recommendations"):
             served = route_last_day(run, [(one.trained, one.world) for one in results])
-        write_report(run, comparisons, [result.curve for result in results])
+        write_report(
+            run,
+            comparisons,
+            [result.curve for result in results],
+            [result.audit_inputs for result in results],
+        )
     return {
         "run": run.id,
         "report": str(run.final_path / "report.html"),
@@ -225,6 +231,7 @@ def take_domain(
         "rows": rows_used(records, domain.slug, test_from),
         # Rows in scope and rows that found a tract, as the import counted them.
         "located": count_located(records, domain.slug),
+        "simulated_years": _simulated_years(world, _n_episodes(domain, config)),
         "gap_ranges": _gap_ranges(policies, world),
         "audit_note": audit_note,
         "policies": policies,
@@ -278,6 +285,13 @@ def _gap_ranges(policies: list[dict[str, Any]], world: World) -> dict[str, dict[
 
 def _n_episodes(domain: Domain, config: RunConfig) -> int:
     return config.n_episodes if domain.play.cases is None else config.n_independent_episodes
+
+
+def _simulated_years(world: World, n_episodes: int) -> float:
+    """Years that every policy is played through."""
+    domain = world.domain
+    days = domain.max_steps / float(domain.play.steps_per_day(world.scored))
+    return n_episodes * days / DAYS_A_YEAR
 
 
 def _price_features(

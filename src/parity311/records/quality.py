@@ -281,9 +281,9 @@ def _warnings(report: dict[str, Any]) -> list[str]:
         if domain["share_without_incident"] > MOSTLY_NULL:
             found.append(
                 f"{name}: duplicates are not marked for {domain['share_without_incident']:.0%} of "
-                "complaints, and no command links them: reporting rates cannot be told from those. "
-                "Import a source that marks them (in a map: duplicate or parent), or count "
-                "complaints as they are (--estimator raw)."
+                "complaints: reporting rates cannot be told from those. Link them with `parity311 "
+                "records link`, import a source that marks them (in a map: duplicate or parent), "
+                "or count complaints as they are (--estimator raw)."
             )
     return found + describe_notes(report["notes"])
 

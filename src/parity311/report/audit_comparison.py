@@ -19,6 +19,7 @@ from parity311.audit.cells import AuditInputs
 from parity311.audit.episodes import EpisodeAudit
 from parity311.audit.gap import INSUFFICIENT
 from parity311.audit.spec import AuditSpec
+from parity311.evaluation.titles import policy_title
 from parity311.number_text import format_value
 from parity311.report.audit_words import (
     COUNTED,
@@ -148,6 +149,7 @@ def words_of_verdicts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     return [
         {
             **verdict_row(verdict),
+            "policy_words": policy_words(verdict.policy),
             "strata_words": name_groups(verdict),
             "denominator_words": name_denominator(verdict),
             "verdict_words": f"{VERDICTS[verdict.comparison.verdict]} "
@@ -158,6 +160,11 @@ def words_of_verdicts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
         }
         for verdict in verdicts
     ]
+
+
+def policy_words(policy: str) -> str:
+    """Whose decisions were judged, by the one name every page uses."""
+    return "as recorded" if policy == "recorded" else policy_title(policy)
 
 
 def episode_section(run: RunWriter, episodes: Sequence[EpisodeAudit], spec: AuditSpec) -> Section:
@@ -173,13 +180,13 @@ def episode_section(run: RunWriter, episodes: Sequence[EpisodeAudit], spec: Audi
     run.add_table("policy-rates-in-test-episodes", rates)
     told = [v for v in verdicts if v.comparison.verdict != INSUFFICIENT]
     failed = [
-        f"{a.domain.replace('_', ' ').capitalize()}, {a.setting}, {a.policy}: {said}"
+        f"{a.domain.replace('_', ' ').capitalize()}, {a.setting}, {policy_title(a.policy)}: {said}"
         for a in episodes
         if (said := list_failures(a.verdicts))
     ]
     columns = (
         VERDICT,
-        Column("policy", "policy", number_format="text"),
+        Column("policy_words", "policy", number_format="text"),
         Column("domain", "domain", number_format="text"),
         Column("setting", "city", number_format="text"),
         DENOMINATOR,

@@ -4,34 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
 from typing import Any
 
 import numpy as np
 
-from parity311.audit.assess import DomainAudit, Verdict, find_disagreements, trend_row
+from parity311.audit.assess import DomainAudit, Verdict, trend_row
 from parity311.audit.cells import AuditInputs
 from parity311.audit.episodes import EpisodeAudit
 from parity311.audit.gap import FAIL
 from parity311.audit.rates import StratumRate
-from parity311.audit.spec import ESTIMANDS, POLARITIES, AuditSpec
+from parity311.audit.spec import ESTIMANDS, AuditSpec
+from parity311.evaluation.titles import policy_title
 from parity311.number_text import NumberFormat, format_value
+from parity311.report import audit_first_screen as first_screen
 from parity311.report.audit_comparison import (
     VERDICT_COLUMNS,
     episode_section,
     override_section,
     rules_section,
     tract_pictures,
+    tract_rows,
     words_of_verdicts,
 )
+from parity311.report.audit_files import write_files
 from parity311.report.audit_words import (
     COUNTED,
     GROUPS,
     NOUNS,
     PER_DWELLINGS,
-    TONES,
-    VERDICTS,
     count_verdicts,
     describe_counts,
     describe_denominator,
@@ -52,7 +54,7 @@ from parity311.report.pictures import (
     interval_plot,
     line_chart,
 )
-from parity311.report.sections import Column, KeyFigure, Picture, Report, Section, TableView
+from parity311.report.sections import Column, Picture, Report, Section, TableView
 from parity311.report.store import RunWriter
 
 RATE_COLUMNS = (
@@ -117,22 +119,52 @@ def write_page(
     ``inputs`` are those of the audits, in their order; ``estimates`` says by domain how incidents
     were estimated, or why not.
     """
-    sections = []
+    sections, shown = [], []
     for number, audit in enumerate(audits):
         one = inputs[number] if inputs else None
         played = [e for e in episodes if (e.domain, e.setting) == (audit.domain, audit.setting)]
         said = (estimates or {}).get(audit.domain, "")
-        sections.append(_domain_section(run, audit, spec, one, played, said))
+        section, lead = _domain_section(run, audit, spec, one, played, said)
+        sections.append(section)
+        shown += lead
     sections += [episode_section(run, episodes, spec)] if episodes else []
     sections += [override_section(run, overrides)] if overrides else []
     sections += [rules_section(run, rules, published)] if rules else []
-    sections.append(_method_section(spec))
-    primary = [verdict for audit in audits for verdict in primary_verdicts(audit, spec)]
+    verdicts = [v for one in (*audits, *episodes) for v in one.verdicts]
+    rates = [
+        {"domain": a.domain, "setting": a.setting, **asdict(row)} for a in audits for row in a.rates
+    ]
+    tracts = [
+        {"domain": one.domain, "setting": one.setting, **row}
+        for one in inputs
+        for row in tract_rows(one, spec)
+    ]
     return Report(
         title="Who is served: the audit",
-        summary=_summary(audits, episodes, overrides, primary, spec),
-        figures=tuple(_key_figure(verdict) for verdict in _tiles(audits, primary, spec)),
-        sections=tuple(sections),
+        summary=(count_verdicts(verdicts),),
+        cards=first_screen.make_cards(audits, spec),
+        tables=(first_screen.short_table(run, audits, spec),),
+        answers=first_screen.make_answers(
+            audits, episodes, overrides, spec, is_synthetic=run.is_synthetic
+        ),
+        downloads=write_files(run, words_of_verdicts(verdicts), {"rates": rates, "tracts": tracts}),
+        sections=(
+            _shown_section(shown, spec),
+            *(replace(section, is_folded=True) for section in (*sections, _method_section(spec))),
+        ),
+    )
+
+
+def _shown_section(pictures: Sequence[Picture], spec: AuditSpec) -> Section:
+    """Rates by group and the map of every setting, side by side."""
+    return Section(
+        heading="Group by group, tract by tract",
+        text=(
+            f"Counted is whether {ESTIMANDS[spec.estimand]}. Each dot is a group, its line the "
+            "95 % interval. Each cell of a map is a tract.",
+        ),
+        pictures=tuple(pictures),
+        is_grid=True,
     )
 
 
@@ -150,80 +182,11 @@ def primary_verdicts(audit: DomainAudit, spec: AuditSpec) -> list[Verdict]:
     return mine[:1]
 
 
-def _tiles(
-    audits: Sequence[DomainAudit], primary: Sequence[Verdict], spec: AuditSpec
-) -> list[Verdict]:
-    """What fails across the primary strata, then the other verdicts that stand at the top."""
-    failed = [
-        v
-        for audit in audits
-        for v in audit.verdicts
-        if v.strata == spec.primary_strata and v.comparison.verdict == FAIL
-    ]
-    return [*failed, *(v for v in primary if v.comparison.verdict != FAIL)]
-
-
-def _summary(
-    audits: Sequence[DomainAudit],
-    episodes: Sequence[EpisodeAudit],
-    overrides: Sequence[dict[str, Any]],
-    primary: Sequence[Verdict],
-    spec: AuditSpec,
-) -> tuple[str, ...]:
-    """The first screen: every comparison that fails, then what disagrees, then the rest."""
-    verdicts = [v for one in (*audits, *episodes) for v in one.verdicts]
-    lines = [count_verdicts(verdicts)]
-    lines += [f"{_title(one)}: {said}" for one in audits if (said := list_failures(one.verdicts))]
-    lines += [
-        f"{_title(one)} in test episodes: {said}"
-        for one in episodes
-        if (said := list_failures(one.verdicts))
-    ]
-    lines += [
-        f"Staff, {row['domain']}: recommendations {row['counted']} are **unequal beyond the "
-        f"limit** across {GROUPS.get(row['strata'], row['strata'])}: {row['size_words']}; "
-        f"{row['worst_words']}."
-        for row in overrides
-        if row["verdict"] == FAIL
-    ]
-    lines += [
-        f"{_title(one)}{' in test episodes' if isinstance(one, EpisodeAudit) else ''}: {said}"
-        for one in (*audits, *episodes)
-        for said in say_disagreement(one.verdicts, find_disagreements(one.verdicts))
-    ]
-    lines += [
-        f"{_title(v)}: {state_finding(v, spec)}" for v in primary if v.comparison.verdict != FAIL
-    ]
-    lines.append(f"Counted is whether {ESTIMANDS[spec.estimand]}; {POLARITIES[spec.polarity]}.")
-    return tuple(lines)
-
-
 def _why_not_due(spec: AuditSpec) -> str:
     """Why cases are left out, in words."""
     if spec.estimand == "as_given":
         return "on which nothing is decided yet"
     return "whose service level had not passed when the records end, served or not,"
-
-
-def _title(one: Verdict | DomainAudit | EpisodeAudit) -> str:
-    setting = f", {one.setting}" if one.setting else ""
-    policy = "" if one.policy == "recorded" else f", {one.policy}"
-    return f"{one.domain.replace('_', ' ').capitalize()}{setting}{policy}"
-
-
-def _key_figure(verdict: Verdict) -> KeyFigure:
-    comparison = verdict.comparison
-    by_ratio = comparison.measure == "ratio"
-    shown = comparison.ratio if by_ratio else comparison.gap
-    noun = NOUNS.get(verdict.denominator, verdict.denominator)
-    return KeyFigure(
-        f"{_title(verdict)}: {'lowest ÷ highest rate' if by_ratio else 'largest gap'} per {noun}",
-        shown.estimate if np.isfinite(shown.estimate) else None,
-        interval=(shown.lower, shown.upper) if np.isfinite(shown.lower) else None,
-        note=f"{VERDICTS[comparison.verdict]}; {comparison.reason}",
-        number_format="percent" if by_ratio else "points",
-        tone=TONES[comparison.verdict],  # type: ignore[arg-type]
-    )
 
 
 def _name(one: DomainAudit | EpisodeAudit, *parts: str) -> str:
@@ -239,13 +202,14 @@ def _domain_section(
     inputs: AuditInputs | None,
     played: Sequence[EpisodeAudit],
     estimate: str,
-) -> Section:
+) -> tuple[Section, list[Picture]]:
+    """A domain's own section, and its pictures that stand in sight."""
     pictures = _rate_pictures(run, audit, spec)
     sequence = _sequence_picture(run, audit, spec, inputs)
     tracts = [] if inputs is None else tract_pictures(run, _name(audit, "tracts"), inputs, spec)
     tables = [_verdict_table(run, audit), *_other_tables(run, audit)]
     failed = list_failures(audit.verdicts)
-    text = [f"{_title(audit)}: {failed}"] if failed else []
+    text = [f"{first_screen.title_of(audit)}: {failed}"] if failed else []
     lead = primary_verdicts(audit, spec)
     text += [state_finding(v, spec) for v in lead if v.comparison.verdict != FAIL]
     text += say_disagreement(audit.verdicts, audit.denominators_disagree)
@@ -260,13 +224,22 @@ def _domain_section(
     ]
     if estimate:
         notes.insert(0, f"How incidents nobody reported were estimated: {estimate}")
-    return Section(
-        heading=_title(audit),
+    wanted = _name(audit, spec.primary_strata, first_screen.primary_rate(audit, spec))
+    lead = [picture for picture in pictures if picture.name == wanted]
+    title = first_screen.title_of(audit)
+    in_sight = [replace(one, title=f"{title}: {_lower(one.title)}") for one in (*lead, *tracts)]
+    section = Section(
+        heading=f"Every figure: {title}",
         text=tuple(text),
-        pictures=(*pictures, *sequence, *tracts),
+        pictures=(*(one for one in pictures if one not in lead), *sequence),
         tables=tuple(tables),
         notes=tuple(notes),
     )
+    return section, in_sight
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 def describe_source(
@@ -279,7 +252,7 @@ def describe_source(
         f"{describe_counts(audit.n_served, audit.n_cases)} counted."
     )
     rates = [
-        f"{one.policy} {describe_rate(v.comparison.mean_rate, v.denominator)}"
+        f"{policy_title(one.policy)} {describe_rate(v.comparison.mean_rate, v.denominator)}"
         for one in played
         for v in one.verdicts
         if v.denominator == "actionable" and np.isfinite(v.comparison.mean_rate)

@@ -81,15 +81,15 @@ def gap_change(block: Block, row: Mapping[str, Any]) -> tuple[float, float]:
     """Interval of the change of the gap against today's rule; nan where there is none."""
     found = block["gap_ranges"].get(row["policy"])
     if found is not None:
-        return _number(found["change_lower"]), _number(found["change_upper"])
+        return number(found["change_lower"]), number(found["change_upper"])
     change = row["against_today"]["coverage_gap"]
-    return _number(change["lower"]), _number(change["upper"])
+    return number(change["lower"]), number(change["upper"])
 
 
 def gap_interval(block: Block, row: Mapping[str, Any]) -> tuple[float, float]:
     """Interval of a gap: over test episodes, on real records over the estimate as well."""
     found = block["gap_ranges"].get(row["policy"], row["coverage_gap"])
-    return _number(found["lower"]), _number(found["upper"])
+    return number(found["lower"]), number(found["upper"])
 
 
 def judge(block: Block) -> Judgement:
@@ -99,7 +99,7 @@ def judge(block: Block) -> Judgement:
         return JUDGEMENTS["unknown"]
     lower, upper = gap_change(block, row)
     correct = row["against_today"]["correct"]
-    least, most = _number(correct["lower"]), _number(correct["upper"])
+    least, most = number(correct["lower"]), number(correct["upper"])
     if not all(math.isfinite(end) for end in (lower, upper, least, most)):
         return JUDGEMENTS["unknown"]
     finds_more, finds_fewer = least > ROUNDING, most < -ROUNDING
@@ -143,7 +143,7 @@ def say_headline(blocks: Sequence[Block]) -> str:
         f"{words.format(gap)}{of_all}",
         *(f"{words.format('it')} in {count}" for words, count in rest),
     ]
-    return f"Against today's rule, {PAID_TITLE} {_join(parts)}."
+    return f"Against today's rule, {PAID_TITLE} {join(parts)}."
 
 
 def say_what_to_do(blocks: Sequence[Block]) -> str:
@@ -155,7 +155,7 @@ def say_what_to_do(blocks: Sequence[Block]) -> str:
     )
     for judgement, block in judged:
         groups.setdefault(judgement.advice, []).append(name_block(block))
-    said = [f"{_join(names)}: {advice}" for advice, names in groups.items()]
+    said = [f"{join(names)}: {advice}" for advice, names in groups.items()]
     is_generated = not any(block["is_real"] for block in blocks)
     where = " (in this generated city; no real office can be advised by it)" if is_generated else ""
     return f"**What to do**{where}. {_capital('; '.join(said))}."
@@ -200,7 +200,7 @@ def say_price(block: Block) -> str:
         "widened": "the gap is wider than the twin's",
         "no clear change": "the gap does not differ from the twin's beyond noise",
     }[row["direction"]]
-    value = _number(price["value"])
+    value = number(price["value"])
     if not math.isfinite(value):
         note = row.get("price_note") or "not defined"
         return f"Price of equity against {twin} without it: {note}; {moved}."
@@ -251,7 +251,7 @@ def say_found(row: Mapping[str, Any]) -> str:
     points = format_value(recall["value"], "signed_points")
     bounds = format_interval(recall["lower"], recall["upper"], "signed_points")
     recall_words = f"recall {points}, {bounds}"
-    if not math.isfinite(_number(correct["value"])):
+    if not math.isfinite(number(correct["value"])):
         note = found["note"] or "not defined"
         return f"cannot be compared in what it finds ({note}; {recall_words})"
     change = format_interval(correct["lower"], correct["upper"], "percent")
@@ -266,7 +266,7 @@ def say_found(row: Mapping[str, Any]) -> str:
 def say_found_briefly(row: Mapping[str, Any]) -> str:
     """The same for a key figure."""
     correct = row["against_today"]["correct"]
-    if not math.isfinite(_number(correct["value"])):
+    if not math.isfinite(number(correct["value"])):
         return "cannot be compared in what it finds"
     bounds = format_interval(correct["lower"], correct["upper"], "percent")
     if correct["lower"] <= ROUNDING and correct["upper"] >= -ROUNDING:
@@ -277,7 +277,7 @@ def say_found_briefly(row: Mapping[str, Any]) -> str:
 
 def say_visits(row: Mapping[str, Any], today: Mapping[str, Any]) -> str:
     """Visits per complaint against today's rule."""
-    own, other = (_number(one["visits_per_complaint"]["value"]) for one in (row, today))
+    own, other = (number(one["visits_per_complaint"]["value"]) for one in (row, today))
     numbers = f"{own:.3f} per complaint against {other:.3f}"
     if abs(own - other) <= SAME_VISITS * other:
         return f"with as many visits ({numbers})"
@@ -287,7 +287,7 @@ def say_visits(row: Mapping[str, Any], today: Mapping[str, Any]) -> str:
 def say_all_visits(block: Block) -> str:
     """Which policies make how many visits, measured."""
     rows = [
-        (_number(row["visits_per_complaint"]["value"]), policy_title(row["policy"]))
+        (number(row["visits_per_complaint"]["value"]), policy_title(row["policy"]))
         for row in block["policies"]
         if row["policy"] not in NOT_PROPOSED or row["policy"] == TODAY
     ]
@@ -308,7 +308,7 @@ def find_smallest_gap(block: Block) -> Mapping[str, Any] | None:
         row
         for row in _proposed(block)
         if gap_change(block, row)[1] < -ROUNDING
-        and _number(row["against_today"]["correct"]["upper"]) >= -ROUNDING
+        and number(row["against_today"]["correct"]["upper"]) >= -ROUNDING
     ]
     return min(rows, key=lambda row: row["coverage_gap"]["value"], default=None)
 
@@ -324,7 +324,7 @@ def find_most(block: Block) -> Mapping[str, Any] | None:
     rows = [
         row
         for row in _proposed(block)
-        if _number(row["against_today"]["correct"]["lower"]) > ROUNDING
+        if number(row["against_today"]["correct"]["lower"]) > ROUNDING
     ]
     return max(rows, key=lambda row: row["against_today"]["correct"]["value"], default=None)
 
@@ -394,7 +394,7 @@ def say_coverage(blocks: Sequence[Block]) -> str:
     else:
         what = "actionable incidents, reported or not, that a visit found in time"
         if raw:
-            names = _join(sorted({block["domain"].replace("_", " ") for block in raw}))
+            names = join(sorted({block["domain"].replace("_", " ") for block in raw}))
             what += f" (in {names}: of those behind complaints only)"
     return (
         f"**Coverage** is the share of {what}. The **gap** is the difference between the best and "
@@ -451,7 +451,7 @@ def poor_shares(block: Block) -> dict[str, float]:
     found = {}
     for name in dict.fromkeys(row["estimator"] for row in block["reporting"]):
         known = [
-            _number(row["incidents_per_28_days"])
+            number(row["incidents_per_28_days"])
             for row in block["reporting"]
             if row["estimator"] == name and row["stratum"] != "unknown"
         ]
@@ -461,7 +461,7 @@ def poor_shares(block: Block) -> dict[str, float]:
     return found
 
 
-def _join(parts: Sequence[str]) -> str:
+def join(parts: Sequence[str]) -> str:
     """Words as a list in a sentence."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
@@ -470,5 +470,6 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _number(value: Any) -> float:
+def number(value: Any) -> float:
+    """A figure as a number; nan where there is none."""
     return math.nan if value is None else float(value)

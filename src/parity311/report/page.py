@@ -24,6 +24,7 @@ from parity311.number_text import (
     is_missing,
 )
 from parity311.report.folder import REPORT_FILE, TABLES_FOLDER, Run, read_run_folder
+from parity311.report.glossary import link_words, used_words, word_anchor
 from parity311.report.pictures.style import DARK, LIGHT, picture_css
 from parity311.report.pictures.svg import ID_PREFIX
 from parity311.report.sections import (
@@ -104,6 +105,7 @@ def render_page(run: Run) -> str:
             run=run,
             info=run.info,
             css=Markup(css),
+            words=_words_of(report),
             style_hash=digest,
             anchors=name_anchors([section.heading for section in report.sections]),
             provenance=describe_data(run.info),
@@ -142,6 +144,8 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["plain_words"] = mark_words
+    environment.filters["linked_words"] = lambda text: link_words(mark_words(text))
+    environment.filters["word_anchor"] = word_anchor
     environment.filters["seconds"] = format_seconds
     environment.filters["figure_value"] = _figure_value
     environment.filters["figure_interval"] = _figure_interval
@@ -161,13 +165,23 @@ def mark_words(text: str) -> Markup:
     return Markup(re.sub(r"`(.+?)`", r"<code>\1</code>", safe))
 
 
+def _words_of(report: Report) -> dict[str, str]:
+    """What the linked words of a page mean."""
+    texts = [
+        *(line for answer in report.answers for line in answer.lines),
+        *(answer for card in report.cards for _, answer in card.rows),
+        *(line for section in report.sections for line in section.text),
+    ]
+    return used_words(texts)
+
+
 def name_anchors(headings: list[str]) -> list[str]:
     """Return a distinct anchor per heading, readable in an address."""
     anchors: list[str] = []
     for heading in headings:
         stem = re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-") or "section"
         anchor, count = stem, 1
-        while anchor in anchors or anchor in ("main", "contents", "run"):
+        while anchor in anchors or anchor in ("main", "contents", "run", "words"):
             count += 1
             anchor = f"{stem}-{count}"
         anchors.append(anchor)

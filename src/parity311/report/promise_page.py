@@ -39,7 +39,7 @@ CHECKS = {
 def write_promise_page(run: RunWriter, found: Mapping[str, Any]) -> Report:
     """Store tables and pictures of promises and return the report that shows them."""
     run.add_table("promises", found["cells"])
-    sections = [_promises(run, found)]
+    sections = [*_about(run, found), _promises(run, found)]
     if found["checks"]:
         sections.append(_checks(run, found))
     sections += [_conflicts(run, found), _method(found)]
@@ -84,6 +84,24 @@ def _summary(found: Mapping[str, Any]) -> tuple[str, ...]:
         )
     lines.append(f"{len(found['conflicts'])} conflicts between routing and promises are listed.")
     return tuple(lines)
+
+
+def _about(run: RunWriter, found: Mapping[str, Any]) -> list[Section]:
+    """What the policy is and who let it decide, where the registry says so."""
+    if not found["about"]:
+        return []
+    run.add_table("policy", [{"what": what, "value": value} for what, value in found["about"]])
+    columns = (
+        Column("what", "", number_format="text"),
+        Column("value", "", number_format="text"),
+    )
+    return [
+        Section(
+            heading="The policy",
+            text=("What decides, what it is paid for, and by whose word.",),
+            tables=(TableView("policy", columns),),
+        )
+    ]
 
 
 def _promises(run: RunWriter, found: Mapping[str, Any]) -> Section:
@@ -146,7 +164,7 @@ def _method(found: Mapping[str, Any]) -> Section:
     return Section(
         heading="How this was computed",
         text=(
-            f"The policy played {found['years']} years of the city, each drawn anew. In each, "
+            f"{found['years']} years of the policy were {found['played']}. In each, "
             f"days were found within which {found['share']:.0%} of ALL requests were visited, "
             "never visited counted as later than any day. The promise is an order statistic of "
             "these years, rounded up to days people can remember: a further year keeps it with the "

@@ -10,14 +10,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from parity311.audit.cells import AuditInputs
 from parity311.domains import get_domain
-from parity311.estimation.correction import FALLBACK
 from parity311.evaluation.titles import TODAY, policy_title
 from parity311.mdp.contract import N_KNOWN_STRATA, STRATUM_NAMES
-from parity311.number_text import format_interval, format_value
 from parity311.records.describe import say_located
-from parity311.report import findings
+from parity311.report import findings, first_screen
 from parity311.report.findings import Block
+from parity311.report.run_maps import map_pictures
 from parity311.report.run_pictures import (
     Curve,
     block_name,
@@ -26,7 +26,7 @@ from parity311.report.run_pictures import (
     curve_picture,
     frontier_picture,
 )
-from parity311.report.sections import Column, KeyFigure, Report, Section, TableView
+from parity311.report.sections import Column, Report, Section, TableView
 from parity311.report.store import RunWriter
 
 MOVED = {
@@ -48,7 +48,12 @@ REAL = (
 )
 
 
-def write_report(run: RunWriter, blocks: Sequence[Block], curves: Sequence[Curve]) -> None:
+def write_report(
+    run: RunWriter,
+    blocks: Sequence[Block],
+    curves: Sequence[Curve],
+    inputs: Sequence[AuditInputs] = (),
+) -> None:
     """Store tables and pictures of every domain and say what the page shows.
 
     Parameters
@@ -57,72 +62,91 @@ def write_report(run: RunWriter, blocks: Sequence[Block], curves: Sequence[Curve
         Entries of `comparisons`, one a domain and scenario.
     curves
         Rows of the learning curve, one sequence a block.
+    inputs
+        What the audit counts, one a block; maps are drawn where it knows positions.
     """
-    sections = [_section(run, block, rows) for block, rows in zip(blocks, curves, strict=True)]
     run.add_table("overview", [_overview_row(block) for block in blocks])
-    overview = Section(
+    sections = [_section(run, block, rows) for block, rows in zip(blocks, curves, strict=True)]
+    run.set_report(
+        Report(
+            title="Who is served, and what learning would change",
+            summary=(first_screen.say_lead(blocks),),
+            cards=first_screen.make_cards(blocks),
+            answers=first_screen.make_answers(blocks),
+            sections=(
+                _side_by_side(run, blocks),
+                *_map_sections(run, blocks, inputs),
+                _method_section(run, blocks),
+                *sections,
+            ),
+        )
+    )
+
+
+def _side_by_side(run: RunWriter, blocks: Sequence[Block]) -> Section:
+    """Every setting in one table, and whom it reaches in one row of pictures."""
+    return Section(
         heading="All settings side by side",
+        text=(
+            "Each mark is the share of problems found in time in one income group. The flatter a "
+            "row of marks, the more alike groups are served.",
+        ),
+        pictures=tuple(coverage_picture(run, block) for block in blocks),
         tables=(_overview_table(blocks),),
+        is_grid=True,
+    )
+
+
+def _map_sections(
+    run: RunWriter, blocks: Sequence[Block], inputs: Sequence[AuditInputs]
+) -> list[Section]:
+    """Maps of the first setting in sight, those of the others behind a heading."""
+    sections: list[Section] = []
+    for block, one in zip(blocks, inputs, strict=False):
+        pictures = map_pictures(run, block_name(block), block, one)
+        if not pictures:
+            continue
+        title = get_domain(block["domain"]).title
+        sections.append(
+            Section(
+                heading=f"Tract by tract: {title}, {first_screen.name_scenario(block)}",
+                text=() if sections else (
+                    "Where the need is, where service went, and what would change. Shapes and "
+                    "sizes say the same as colours; the table has every tract.",
+                ),
+                pictures=pictures,
+                is_grid=True,
+                is_folded=bool(sections),
+            )
+        )  # fmt: skip
+    return sections
+
+
+def _method_section(run: RunWriter, blocks: Sequence[Block]) -> Section:
+    """What was done, and what the words and intervals mean."""
+    kinds = dict.fromkeys(REAL if block["is_real"] else SYNTHETIC for block in blocks)
+    return Section(
+        heading="How to read this",
+        text=(
+            *kinds,
+            first_screen.say_learned(blocks),
+            findings.say_coverage(blocks),
+            *filter(None, (findings.say_correction(blocks),)),
+            findings.say_what_to_do(blocks),
+        ),
         notes=(
             *dict.fromkeys(findings.say_intervals(block) for block in blocks),
             f"More of this run: `parity311 audit {run.id}` says who is served, `parity311 explain "
             f"{run.id}` what drives each recommendation.",
         ),
+        is_folded=True,
     )
-    kinds = dict.fromkeys(REAL if block["is_real"] else SYNTHETIC for block in blocks)
-    summary = (
-        findings.say_headline(blocks),
-        findings.say_what_to_do(blocks),
-        findings.say_correction(blocks),
-        *kinds,
-        findings.say_coverage(blocks),
-    )
-    run.set_report(
-        Report(
-            title="Who is served, and what learning changes",
-            summary=tuple(filter(None, summary)),
-            figures=tuple(_figure(block) for block in blocks),
-            sections=(overview, *sections),
-        )
-    )
-
-
-def _figure(block: Block) -> KeyFigure:
-    """The gap under today's rule and under the paid agent, who wins, and what to do."""
-    today, paid = findings.find_row(block, TODAY), findings.find_paid(block)
-    judgement = findings.judge(block)
-    value = "not known"
-    if findings.is_known(block):
-        ends = [today, *([] if paid is None else [paid])]
-        numbers = [format_value(row["coverage_gap"]["value"], "points") for row in ends]
-        value = " → ".join(numbers).replace("\u00a0points", "", len(numbers) - 1)
-    advice = judgement.advice[:1].upper() + judgement.advice[1:]
-    words = [f"today's rule {_interval(block, today)}"]
-    if paid is not None:
-        words.append(f"{policy_title(paid['policy'])} {_interval(block, paid)}")
-        words.append(f"it {findings.say_found_briefly(paid)}")
-    return KeyFigure(
-        f"gap in {findings.name_block(block)}, today's rule → paid agent{_of_reported(block)}",
-        value,
-        note=f"{'; '.join(words)}. {findings.say_winners(block)}. **{advice}.**",
-        number_format="text",
-        tone=judgement.tone,  # type: ignore[arg-type]
-    )
-
-
-def _of_reported(block: Block) -> str:
-    """Said where coverage is of what was reported only."""
-    return " (of what was reported)" if block["is_real"] and block["estimator"] == FALLBACK else ""
-
-
-def _interval(block: Block, row: Mapping[str, Any]) -> str:
-    lower, upper = findings.gap_interval(block, row)
-    return format_interval(lower, upper, "points") or "without interval"
 
 
 def _overview_row(block: Block) -> dict[str, Any]:
     """Today's rule beside the paid agent, one row a block; nothing where only a range is known."""
-    row: dict[str, Any] = {"setting": findings.name_block(block)}
+    title = get_domain(block["domain"]).title
+    row: dict[str, Any] = {"setting": f"{title}: {first_screen.name_scenario(block)}"}
     is_known = findings.is_known(block)
     for name, one in (
         ("today", findings.find_row(block, TODAY)),
@@ -148,20 +172,15 @@ def _overview_table(blocks: Sequence[Block]) -> TableView:
         columns=(
             Column("setting", "setting", number_format="text"),
             Column("gap_today_range", "gap, today's rule", number_format="text"),
-            Column("gap_paid_range", "gap, paid agent", number_format="text"),
+            Column("gap_paid_range", "gap, learned rule", number_format="text"),
             Column(
                 "correct", "found, against today", number_format="percent",
                 lower="correct_lower", upper="correct_upper",
             ),
-            Column(
-                "visits_per_complaint", "visits per complaint, against today",
-                number_format="signed", decimals=3, lower="visits_per_complaint_lower",
-                upper="visits_per_complaint_upper",
-            ),
             Column("advice", "what follows", number_format="text"),
         ),
-        caption="The agent paid for coverage against today's rule, in every domain and scenario of "
-        "this run.",
+        caption="The learned rule (an agent paid for coverage) against today's rule, in every "
+        "setting of this run.",
         max_rows=max(len(blocks), 1),
     )  # fmt: skip
 
@@ -176,7 +195,6 @@ def _section(run: RunWriter, block: Block, curve: Curve) -> Section:
     name, domain = block_name(block), get_domain(block["domain"])
     run.add_table(f"policies-{name}", [_flat(row) for row in block["policies"]])
     pictures = (
-        coverage_picture(run, block),
         # Gaps that are known as ranges only are no points.
         *((frontier_picture(run, block),) if findings.is_known(block) else ()),
         correction_picture(run, block),
@@ -195,7 +213,8 @@ def _section(run: RunWriter, block: Block, curve: Curve) -> Section:
         else "",
     )
     return Section(
-        heading=f"{domain.title}: {_setting(block)}",
+        heading=f"Every rule: {domain.title}, {_setting(block)}",
+        is_folded=True,
         text=tuple(filter(None, (findings.say_block(block), findings.say_price(block)))),
         pictures=pictures,
         tables=(_policy_table(block), _reward_table(block), _audit_table(run, block)),

@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from parity311.evaluation.titles import EQUITY_MARK, TODAY, is_paid, policy_title
+from parity311.domains import get_domain
+from parity311.evaluation.titles import TODAY, policy_title
 from parity311.mdp.contract import N_KNOWN_STRATA, STRATUM_NAMES
-from parity311.report import findings
+from parity311.report import findings, first_screen
 from parity311.report.findings import Block
 from parity311.report.pictures import (
     Axis,
@@ -36,21 +37,18 @@ def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def learned_rows(block: Block) -> list[str]:
-    """Policies that were learned: those that are paid for coverage, and the twin of each."""
-    names = [row["policy"] for row in block["policies"]]
-    twins = {name.partition(EQUITY_MARK)[0] for name in names if is_paid(name)}
-    return [name for name in names if is_paid(name) or name in twins]
-
-
 def coverage_picture(run: RunWriter, block: Block) -> Picture:
     """Coverage of each quintile, today's rule beside what was learned."""
     name = f"coverage-{block_name(block)}"
     labels = findings.labels_of(block)
-    shown = [TODAY, *learned_rows(block)]
+    paid = findings.find_paid(block)
+    # The twin without the price and every other rule stand in the tables below.
+    shown = {TODAY: policy_title(TODAY)}
+    if paid is not None:
+        shown[paid["policy"]] = first_screen.LEARNED.removeprefix("the ")
     series = [
         Series(
-            policy_title(policy),
+            title,
             [
                 Estimate(
                     label, _or_nan(cell["value"]), _or_nan(cell["lower"]), _or_nan(cell["upper"])
@@ -60,25 +58,26 @@ def coverage_picture(run: RunWriter, block: Block) -> Picture:
                 )
             ],
         )
-        for policy in dict.fromkeys(shown)
+        for policy, title in shown.items()
     ]
+    title = f"{get_domain(block['domain']).title}: {first_screen.name_scenario(block)}"
     run.draw(
         name,
         interval_plot,
         series,
-        title=f"Coverage by {findings.group_of(block)}",
+        title=title,
         axis=Axis("actionable incidents found in time", "percent", includes=(0.0,)),
     )
-    caption = "The flatter a row of marks, the more equally quintiles are served."
+    caption = "There is no gap to close." if first_screen.is_level(block) else ""
     if not findings.is_known(block):
-        caption += (
-            f" Incidents are {findings.say_known_within(block)}, which these marks do not show: "
+        caption = (
+            f"Problems are {findings.say_known_within(block)}, which these marks do not show: "
             "read them as an order, not as rates."
         )
     return Picture(
         name,
-        title=f"Coverage by {findings.group_of(block)}",
-        caption=caption,
+        title=title,
+        caption=caption or "Lines are 95 % intervals.",
         alt=f"Coverage of each {findings.group_of(block)} under today's rule and under learned "
         "policies.",
         table=TableView(

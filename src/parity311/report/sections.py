@@ -88,6 +88,42 @@ class KeyFigure:
 
 
 @dataclass(frozen=True)
+class Card:
+    """One setting on the first screen: who, what, at what price, and what follows."""
+
+    __pydantic_config__ = _STRICT
+
+    title: str
+    rows: tuple[tuple[str, str], ...]
+    """A question and its answer each, in plain words."""
+    verdict: str = ""
+    """What follows, in a few words: the line that stands out."""
+    subtitle: str = ""
+    tone: Literal["neutral", "good", "bad", "unsure"] = "neutral"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question that the whole page answers, in a few short lines."""
+
+    __pydantic_config__ = _STRICT
+
+    question: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file beside the page."""
+
+    __pydantic_config__ = _STRICT
+
+    label: str
+    path: str
+    """Relative to the page."""
+
+
+@dataclass(frozen=True)
 class Section:
     """A heading, its finding in plain words, then figures, pictures, tables and limits."""
 
@@ -101,6 +137,10 @@ class Section:
     tables: tuple[TableView, ...] = ()
     notes: tuple[str, ...] = ()
     """Limits and definitions, in smaller print."""
+    is_grid: bool = False
+    """Whether pictures stand side by side, each as narrow as on a phone."""
+    is_folded: bool = False
+    """Whether only the heading shows until somebody opens it."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +157,14 @@ class Report:
     """The few numbers to remember, at the top."""
     pictures: tuple[Picture, ...] = ()
     """The picture to remember, below them."""
+    cards: tuple[Card, ...] = ()
+    """Settings side by side, at the top."""
+    answers: tuple[Answer, ...] = ()
+    """What holds for all of them, below the cards."""
+    tables: tuple[TableView, ...] = ()
+    """Small tables that belong to the first screen."""
+    downloads: tuple[Download, ...] = ()
+    """Files to take along, named at the top."""
     language: str = "en"
 
 
@@ -138,7 +186,7 @@ def report_from_plain(plain: Any) -> Report:
 
 def used_tables(report: Report) -> tuple[TableView, ...]:
     """Return every table a report shows, those under pictures included."""
-    views = [picture.table for picture in report.pictures]
+    views = [*report.tables, *(picture.table for picture in report.pictures)]
     for section in report.sections:
         views += [picture.table for picture in section.pictures]
         views += section.tables

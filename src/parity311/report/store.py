@@ -215,6 +215,11 @@ class RunWriter:
         entry = {"name": name, "is_synthetic": is_synthetic, "fingerprint": fingerprint}
         self._data.append({**entry, "statement": statement, **to_plain(details, f"data.{name}")})
 
+    @property
+    def is_synthetic(self) -> bool:
+        """Whether all data recorded so far come from generated cities."""
+        return bool(self._data) and all(entry["is_synthetic"] for entry in self._data)
+
     def set_seeds(self, **seeds: Any) -> None:
         """Record seeds by what they are for."""
         self._seeds.update(to_plain(seeds, "seeds"))

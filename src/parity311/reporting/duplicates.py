@@ -1,15 +1,15 @@
 """Link reports to incidents where the source does not mark duplicates.
 
 A report joins an incident if it names the same problem at the same building (or within a distance),
-while the incident is open. The parameters are explicit; on a synthetic city, where the truth is
-known, `score_links` says how well they do.
+while the incident is open. The parameters are explicit; in a synthetic city, whose agency marks
+duplicates, `choose_rule` says how well they do; `duplicates_truth.py` scores them by the truth.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -17,7 +17,6 @@ from scipy.spatial import KDTree
 from parity311.errors import InputError
 from parity311.records.cases import CASE_ID
 from parity311.records.store import open_records
-from parity311.records.truth import open_truth
 
 METRES_PER_DEGREE = 111_320.0
 """Metres in one degree of latitude."""
@@ -143,25 +142,71 @@ def score_links(incident: np.ndarray, true_incident: np.ndarray) -> LinkScore:
     )
 
 
+def is_repeat(incident: np.ndarray, received_day: np.ndarray) -> np.ndarray:
+    """Whether a report is not the first of its incident."""
+    order = np.lexsort((received_day, incident))
+    ordered = incident[order]
+    repeated = np.ones(len(incident), dtype=bool)
+    repeated[order[np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))]] = False
+    return repeated
+
+
 def _count_pairs(labels: np.ndarray) -> float:
     counts = np.unique(labels, return_counts=True)[1]
     return float((counts * (counts - 1.0) / 2.0).sum())
 
 
-RULES = (
-    LinkRule(),
-    LinkRule(max_days=7.0),
-    LinkRule(max_days=3.0),
-    LinkRule(same_problem=False),
-    LinkRule(until_closed=False),
-)
-"""The default rule first, then one parameter changed each time."""
+@dataclass(frozen=True)
+class LinkQuality:
+    """How well a rule does in a synthetic city, whose agency marks which reports are repeats."""
+
+    city: str
+    precision: float
+    """Share of the reports it takes as repeats that the city's agency marks as such."""
+    recall: float
+    """Share of the repeats that the agency marks which it finds."""
+
+    @property
+    def balance(self) -> float:
+        """Harmonic mean of precision and recall; 0 where there is nothing to find."""
+        both = self.precision + self.recall
+        return 2.0 * self.precision * self.recall / both if both > 0 else 0.0
 
 
-def score_rules(city: Path, domain: str) -> list[dict[str, Any]]:
-    """Precision and recall of every rule over pairs of reports, and of the agency's own marks."""
-    records, truth = open_records(city), open_truth(city)
-    rows = records.sql(
+@dataclass(frozen=True)
+class CityReports:
+    """Reports of a synthetic city, with the marks of its agency."""
+
+    city: str
+    complaint: np.ndarray
+    """Ids, in order."""
+    day: np.ndarray
+    closed_day: np.ndarray
+    building: np.ndarray
+    category: np.ndarray
+    marked: np.ndarray
+    """Number of the case the agency put the report into."""
+
+    def link(self, rule: LinkRule) -> np.ndarray:
+        """Incidents by a rule."""
+        return link_reports(
+            self.day, self.category, rule, building=self.building, closed_day=self.closed_day
+        )
+
+    def judge(self, rule: LinkRule) -> LinkQuality:
+        """Repeats by a rule against those the agency marks."""
+        found, wanted = (is_repeat(labels, self.day) for labels in (self.link(rule), self.marked))
+        both = int((found & wanted).sum())
+        return LinkQuality(
+            city=self.city,
+            precision=both / int(found.sum()) if found.any() else 0.0,
+            recall=both / int(wanted.sum()) if wanted.any() else 0.0,
+        )
+
+
+def read_city_reports(city: Path, domain: str) -> CityReports:
+    """Reports of residents at a known building, of one domain of a synthetic city."""
+    rows = open_records(city).sql(
         f"""
 SELECT c.complaint_id, epoch(c.received_at) / 86400 AS day, c.category, c.building_id,
   epoch(o.closed_at) / 86400 AS closed, {CASE_ID} AS marked
@@ -170,29 +215,31 @@ WHERE c.domain = $domain AND c.building_id IS NOT NULL AND c.channel <> 'OTHER'
 ORDER BY c.complaint_id""",
         domain=domain,
     )
-    real = truth.table("reports", domain).sort_by("complaint_id")
-    names = real["complaint_id"].to_numpy(zero_copy_only=False)
-    place = np.searchsorted(names, rows["complaint_id"].to_numpy(zero_copy_only=False))
-    true_incident = real["true_incident_id"].to_numpy()[place]
 
     def codes(name: str) -> np.ndarray:
         coded = rows[name].combine_chunks().dictionary_encode().indices
         return coded.fill_null(-1).to_numpy(zero_copy_only=False)
 
-    building, category, marked = codes("building_id"), codes("category"), codes("marked")
-    out = []
-    for rule in RULES:
-        linked = link_reports(
-            rows["day"].to_numpy(),
-            category,
-            rule,
-            building=building,
-            closed_day=rows["closed"].to_numpy(zero_copy_only=False),
-        )
-        out.append(_row("rule", rule, score_links(linked, true_incident)))
-    out.append(_row("agency's marks", None, score_links(marked, true_incident)))
-    return out
+    return CityReports(
+        city=city.name,
+        complaint=rows["complaint_id"].to_numpy(zero_copy_only=False),
+        day=rows["day"].to_numpy(),
+        closed_day=rows["closed"].to_numpy(zero_copy_only=False),
+        building=codes("building_id"),
+        category=codes("category"),
+        marked=codes("marked"),
+    )
 
 
-def _row(how: str, rule: LinkRule | None, found: LinkScore) -> dict[str, Any]:
-    return {"how": how, "rule": asdict(rule) if rule else None, **asdict(found)}
+def choose_rule(
+    city: Path, domain: str, rules: Sequence[LinkRule], n_categories: int
+) -> tuple[LinkRule, LinkQuality]:
+    """The rule whose repeats agree best with those a city's agency marks, and how well.
+
+    The city's categories are put together until they are ``n_categories``: a file that tells less
+    apart links more that is not one.
+    """
+    reports = read_city_reports(city, domain)
+    reports = replace(reports, category=reports.category % n_categories)
+    judged = [(rule, reports.judge(rule)) for rule in rules]
+    return max(judged, key=lambda pair: pair[1].balance)

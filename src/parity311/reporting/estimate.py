@@ -10,7 +10,8 @@ from parity311.reporting.areas import Areas
 from parity311.reporting.as_published import as_published
 from parity311.reporting.counts import acs_proxy, geometric, lower_bound, raw, zero_truncated
 from parity311.reporting.exposure_rate import exposure_rate, exposure_rate_even
-from parity311.reporting.incidents import IncidentEstimate
+from parity311.reporting.incidents import IncidentEstimate, widen
+from parity311.reporting.link_quality import check_links
 from parity311.reporting.settings import Settings
 from parity311.reporting.table import ReportTable
 
@@ -25,6 +26,8 @@ class Estimator:
     uses_lifetime: bool = False
     is_comparison_only: bool = False
     """Never a default and nothing to fall back to: shown beside others, for what it gets wrong."""
+    uses_duplicates: bool = True
+    """Whether it reads which reports repeat another; then it is as good as their links."""
 
 
 LISTED = (
@@ -55,7 +58,7 @@ LISTED = (
         as_published,
         is_comparison_only=True,
     ),
-    Estimator("raw", "complaints counted as they are", raw),
+    Estimator("raw", "complaints counted as they are", raw, uses_duplicates=False),
 )
 ESTIMATORS = {estimator.name: estimator for estimator in LISTED}
 """Estimators that take seconds; `compare` and `validate` run all of them."""
@@ -104,4 +107,8 @@ def estimate(
             f"There is no reported incident from {table.date_from} to {table.date_to}; widen the "
             "dates."
         )
-    return ALL_ESTIMATORS[estimator].compute(table, areas, Settings(**settings))
+    given, chosen = Settings(**settings), ALL_ESTIMATORS[estimator]
+    if table.links is None or not chosen.uses_duplicates:
+        return chosen.compute(table, areas, given)
+    check_links(table.links)
+    return widen(chosen.compute(table, areas, given), table.links, given.seed)

@@ -201,8 +201,8 @@ def check_repeats(table: ReportTable, use: np.ndarray) -> None:
         raise EstimationError(
             f"Duplicates are not marked for {n_unmarked:,} of {table.n_incidents:,} complaints, "
             "and no other was reported a second time, so nothing tells how fast people report; "
-            "import a source that marks them (in a map: duplicate or parent), or use estimator "
-            "'raw'."
+            "link them with `parity311 records link`, import a source that marks them (in a map: "
+            "duplicate or parent), or use estimator 'raw'."
         )
     raise EstimationError(
         f"None of {n:,} incidents was reported a second time, so nothing tells how fast people "

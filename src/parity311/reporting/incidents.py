@@ -9,7 +9,7 @@ gives (a + R)(1 − p)/(a/mean + p): a number for an area with no report as well
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from scipy.stats import nbinom, norm
 
 from parity311.reporting.areas import Areas
+from parity311.reporting.link_quality import UsedLinks
 from parity311.reporting.table import WINDOW_DAYS, ReportTable
 
 INTERVAL = (5.0, 95.0)
@@ -323,3 +324,25 @@ def estimate_from_factors(
         pooled_shape=1.0,
         reason=np.where(silent, UNCORRECTED, "").astype(object),
     )
+
+
+def widen(found: IncidentEstimate, links: UsedLinks, seed: int) -> IncidentEstimate:
+    """The same estimate with draws and errors that say how far the links may be off."""
+    spread = links.log_spread
+    rng = np.random.default_rng([seed, 311])
+    factor = np.exp(spread * rng.standard_normal(len(found.factor_draws)))[:, None]
+    unreported = np.maximum(found.incidents - _counted(found), 0.0)
+    said = f"{links.words[0].upper()}{links.words[1:]}; intervals are wider by as much."
+    return replace(
+        found,
+        assumption=f"{found.assumption} {said}",
+        factor_draws=1.0 + (found.factor_draws - 1.0) * factor,
+        incidents_se=np.sqrt(found.incidents_se**2 + (unreported * spread) ** 2),
+    )
+
+
+def _counted(found: IncidentEstimate) -> np.ndarray:
+    """(n_areas, n_windows) what the estimate counts before it adds anything unreported."""
+    counted = np.zeros_like(found.incidents)
+    np.add.at(counted, found.cell_area, found.cell_counts)
+    return counted

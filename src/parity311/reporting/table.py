@@ -15,6 +15,7 @@ from parity311.records.sql import identifier, literal
 from parity311.records.store import Records
 from parity311.reporting.areas import Areas
 from parity311.reporting.continuing import find_continuing
+from parity311.reporting.link_quality import UsedLinks, used_links
 from parity311.reporting.weekly import WeeklyReports, weekly_from_records
 
 WINDOW_DAYS = 28
@@ -35,6 +36,10 @@ MIN_PATTERN_INCIDENTS = 100
 
 MANY_UNMARKED = 0.1
 """Share of cases without a mark of duplicates from which on estimates say so."""
+LINKED_ALIKE = (
+    "Every case is taken as an incident of its own: links made by a rule do not tell which cases "
+    "continue another."
+)
 SIZE_QUERY = (
     "CASE WHEN b.units IS NULL THEN 'unknown' WHEN b.units < 10 THEN 'under 10' "
     "WHEN b.units < 50 THEN '10 to 49' ELSE '50 and more' END"
@@ -84,6 +89,8 @@ class ReportTable:
     is_unmarked: np.ndarray | None = None
     """(n_incidents,) whether the source does not say if there were duplicates; None: it always
     does."""
+    links: UsedLinks | None = None
+    """Duplicates that a rule linked; None: the source marks them, or nobody does."""
     weekly: WeeklyReports | None = None
     """Reports by area and week with the paper's duplicates; only `as_published` reads them."""
 
@@ -216,6 +223,10 @@ def reports_from_records(
     )
     n_reports, n_duplicates = _reports_by_window(counts, areas, n_windows)
     weight, count_sd, notes = np.ones(int(known.sum())), np.zeros(areas.n_areas), ()
+    links = used_links(records, domain)
+    if links is not None and links.share > MANY_UNMARKED:
+        # A rule links what agrees, so within its cases everything does: nothing to compare with.
+        link_continuing, notes = False, (LINKED_ALIKE,)
     if link_continuing:
         names = rows["incident"].to_numpy(zero_copy_only=False)[known]
         found = find_continuing(records, domain, names, date_to, areas)
@@ -248,6 +259,7 @@ def reports_from_records(
         left_out={reason: n for reason, n in left_out.items() if n},
         notes=(*notes, *_unmarked_note(column("is_unmarked").astype(bool))),
         is_unmarked=column("is_unmarked").astype(bool),
+        links=links,
         weekly=weekly_from_records(records, domain, areas, date_from, date_to),
     )
 

@@ -21,7 +21,7 @@ from parity311.records.absent import no_such_domain
 from parity311.records.store import open_records
 from parity311.records.truth import Truth, open_truth
 from parity311.reporting.areas import Areas, areas_from_records
-from parity311.reporting.duplicates import score_rules
+from parity311.reporting.duplicates_truth import score_rules
 from parity311.reporting.estimate import ESTIMATORS, estimate
 from parity311.reporting.incidents import INTERVAL, IncidentEstimate
 from parity311.reporting.lifetimes import Lifetime, estimated, exponential

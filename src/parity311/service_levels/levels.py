@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import date, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ ROUND_DAYS = (1, 2, 3, 5, 7, 10, 14, 21, 30, 40, 60, 90)
 """Days a promise is rounded up to: those people can remember, and the codes' own levels."""
 ALL = "*"
 """Stands for every district or every category that has no promise of its own."""
+POOLED = "other"
+"""The category that small ones are pooled in; one that a file does not name is among them."""
 _STRICT = ConfigDict(extra="forbid")
 
 
@@ -90,10 +93,22 @@ class ServiceLevels:
     format_version: int = FORMAT_VERSION
 
     def find(self, district: str, category: str) -> CellPromise | None:
-        """The promise of a cell: its own, else its district's, its category's, or everybody's."""
-        by_cell = {(one.district, one.category): one for one in self.promise}
-        places = ((district, category), (district, ALL), (ALL, category), (ALL, ALL))
+        """The promise of a cell: its own, else its district's, its category's, or everybody's.
+
+        A category that the file does not name is one of those it pools.
+        """
+        by_cell = self._by_cell
+        named = category if category in self._categories else POOLED
+        places = ((district, named), (district, ALL), (ALL, named), (ALL, ALL))
         return next((by_cell[place] for place in places if place in by_cell), None)
+
+    @cached_property
+    def _by_cell(self) -> dict[tuple[str, str], CellPromise]:
+        return {(one.district, one.category): one for one in self.promise}
+
+    @cached_property
+    def _categories(self) -> set[str]:
+        return {one.category for one in self.promise}
 
     def due(self, received: date, district: str, category: str) -> date | None:
         """Last day on which a visit keeps the promise; None where there is none."""

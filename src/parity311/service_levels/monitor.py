@@ -23,6 +23,11 @@ STAKES, CAPITALS = (0.4, 0.9), (0.1, 0.9)
 of a week of 140 requests hardly varies, so nearly all goes to the large one; the small one is for
 cells of a few requests a week."""
 BLOCK_DAYS = 7
+GRID_STEP = 0.01
+MEANS = np.arange(0.0, 1.0 + GRID_STEP / 2, GRID_STEP)
+"""Means that a band is tried at; it is widened by a step, so that none between is lost."""
+BAND_STAKES = (0.05, 0.15, 0.4, 0.8)
+"""Stakes of a band's bets, as shares of the largest that cannot lose everything."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,9 @@ class KeptSequence:
     """so far"""
     e_value: NDArray[np.float64]
     """evidence that fewer than the promised share are kept"""
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    """95 % band of the weeks' mean share that holds at all weeks at once"""
 
     @property
     def is_broken(self) -> bool:
@@ -72,7 +80,8 @@ def follow_promise(
     passed = np.flatnonzero(due_day < today)
     if not len(passed):
         nothing = np.zeros(0)
-        return KeptSequence(nothing.astype(np.int64), nothing.astype(np.int64), nothing, nothing)
+        counts = nothing.astype(np.int64)
+        return KeptSequence(counts, counts, nothing, nothing, nothing, nothing)
     week, place = np.unique(due_day[passed] // BLOCK_DAYS, return_inverse=True)
     n = np.bincount(place)
     kept = np.bincount(place, is_kept[passed])
@@ -80,4 +89,27 @@ def follow_promise(
     stakes = np.array(STAKES)[:, None] / (1.0 - share)
     grown = np.exp(np.log1p(stakes * shortfall).cumsum(axis=1))
     capital = np.array(CAPITALS) @ grown
-    return KeptSequence(week, n.cumsum(), kept.cumsum() / n.cumsum(), capital)
+    lower, upper = band_at_all_times(kept / n)
+    return KeptSequence(week, n.cumsum(), kept.cumsum() / n.cumsum(), capital, lower, upper)
+
+
+def band_at_all_times(
+    values: NDArray[np.float64], alpha: float = 1.0 / ALARM
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Bounds (T,) of the mean of values (T,) in [0, 1] that hold at all times with 1 − alpha.
+
+    A mean is left out once bets against it, half of them that it is higher and half that it is
+    lower, have grown to 1/alpha; what was left out once stays out (Waudby-Smith and Ramdas 2024).
+    """
+    stakes = np.array(BAND_STAKES)[:, None, None]
+    away = values[None, None, :] - MEANS[None, :, None]
+    rises, falls = 1.0 - MEANS[:, None], MEANS[:, None]
+    with np.errstate(divide="ignore", over="ignore"):
+        above = np.log1p(stakes * away / np.maximum(falls, 1e-9)).cumsum(axis=-1)
+        below = np.log1p(-stakes * away / np.maximum(rises, 1e-9)).cumsum(axis=-1)
+    capital = 0.5 * (np.exp(np.minimum(above, 700)) + np.exp(np.minimum(below, 700))).mean(axis=0)
+    is_out = np.maximum.accumulate(capital, axis=-1) >= 1.0 / alpha
+    none = is_out.all(axis=0)
+    low = np.where(none, np.nan, MEANS[np.argmin(is_out, axis=0)] - GRID_STEP)
+    high = np.where(none, np.nan, MEANS[len(MEANS) - 1 - np.argmin(is_out[::-1], axis=0)])
+    return np.clip(low, 0.0, 1.0), np.clip(high + GRID_STEP, 0.0, 1.0)

@@ -20,14 +20,13 @@ from parity311.records.cases import CASE_ID, STRATUM, column, to_array
 from parity311.records.schema import SEVERITIES
 from parity311.records.store import Records
 from parity311.records.strata import INCOME, LABELS
+from parity311.service_levels.levels import POOLED
 
 DISTRICTS: dict[str, LiteralString] = {
     "borough": "t.borough",
     "community_board": "t.community_board",
 }
 """What a district can be, and its column."""
-POOLED = "other"
-"""The category that small ones are pooled in."""
 FEWEST = 100
 """Requests below which a category is pooled with others (assumed: twenty for each of five
 districts, above the fourteen that a promise of 80 % needs)."""
@@ -181,6 +180,17 @@ def _check_districts(records: Records, districts: str, n_missing: int) -> None:
             f"{records.folder}: {n_missing:,} requests lie in no {districts}, so the districts do "
             "not cover the city; add their tracts to the tracts table, or group by another."
         )
+
+
+def name_districts(records: Records, districts: str, geoid: NDArray) -> NDArray:
+    """(n,) name of the district that each tract lies in; refused where one lies in none."""
+    if districts not in DISTRICTS:
+        raise unknown_name("districts", districts, DISTRICTS)
+    rows = records.sql(f"SELECT t.geoid, {DISTRICTS[districts]}::VARCHAR AS name FROM tracts t")
+    known = dict(zip(rows["geoid"].to_pylist(), rows["name"].to_pylist(), strict=True))
+    found = [known.get(str(one)) for one in geoid]
+    _check_districts(records, districts, sum(one is None for one in found))
+    return np.array([str(one) for one in found])
 
 
 def _numbered(values: object) -> tuple[NDArray[np.int64], tuple[str, ...]]:

@@ -282,3 +282,26 @@ def test_the_backtest_of_a_log_tells_values_and_refusals(
     assert "effective size" in text.output
     wrong = CliRunner().invoke(app, ["backtest", "snad", "--records", str(path)])
     assert isinstance(wrong.exception, InputError)
+
+
+def test_a_policy_that_sees_other_features_is_refused(
+    boiler_log: tuple[Any, Any, Path], tmp_path: Path
+) -> None:
+    """Trained with the seven published features; the log has the five that are known in time."""
+    from typer.testing import CliRunner
+
+    from parity311.cli import app
+
+    given = ["train", "boiler", "--example", "--agent", "td", "--features", "published"]
+    tiny = ["--steps", "8", "--set", "n_rows=64", "--set", "batch_size=4"]
+    folder = tmp_path / "policies"
+    made = CliRunner().invoke(app, [*given, *tiny, "--out", str(folder)])
+    assert made.exception is None, made.exception
+    policy = next(path.parent for path in folder.rglob("policy.json"))
+    arguments = ["backtest", "boiler", "--records", str(boiler_log[2]), "--policy", str(policy)]
+    found = CliRunner().invoke(app, arguments)
+    assert isinstance(found.exception, InputError)
+    said = str(found.exception)
+    assert "has_lff_45" in said
+    assert "leave it out" in said
+    assert "\n" not in said

@@ -19,14 +19,23 @@ from parity311.lifecycle import cycle, trial
 from parity311.lifecycle.cycle import find_doubts, run_cycle
 from parity311.lifecycle.cycle_config import CycleConfig, check_cycle
 from parity311.lifecycle.evidence import AuditEvidence
+from parity311.lifecycle.promised import hold_to, promise_of
 from parity311.lifecycle.registry import Registry
 from parity311.lifecycle.weights_file import read_weights, write_weights
 from parity311.mdp.equity import PUBLISHED_TERM, EquityTerm
+from parity311.pipelines.promise_levels import PromiseConfig
+from parity311.service_levels.levels import CellPromise, ServiceLevels, read_levels
 
 SNAD = CycleConfig("snad", "dual_threshold")
 STEPS = ["propensity", "incidents", "strata", "denominators", "train", "audit", "decision"]
 TRIAL = {"coverage": 0.3, "coverage_of_today": 0.2, "lead": 0.1, "lead_interval": [0.05, 0.15]}
 ESTIMATE = {"used": "exposure_rate", "failed": {}, "is_wide": False}
+
+
+def promised(days: dict[str, int], domain: str = "snad") -> ServiceLevels:
+    """Service levels of so many days by district."""
+    cells = tuple(CellPromise(district, "*", n) for district, n in days.items())
+    return ServiceLevels(domain, "borough", 0.8, 0.5, cells)
 
 
 @pytest.fixture(autouse=True)
@@ -36,10 +45,10 @@ def _few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Nine months of snad, reporting uneven and visits scarce."""
+    """Thirteen months of snad, reporting uneven and visits scarce."""
     return build_city(
         [get_domain("snad").process], "small", 5, "strong", "scarce", workers=1,
-        date_from=date(2024, 1, 1), date_to=date(2024, 10, 1),
+        date_from=date(2024, 1, 1), date_to=date(2025, 2, 1),
         out=tmp_path_factory.mktemp("cycle") / "city",
     )  # fmt: skip
 
@@ -118,9 +127,75 @@ class TestWhole:
         config = CycleConfig("snad", "dqn", n_steps=60, n_seeds=1, term=PUBLISHED_TERM)
         first = run(city, folder, config)
         assert first["denominators"].startswith("simulated: no earlier")
-        second = run(city, folder, replace(config, until=date(2024, 9, 1)))
+        second = run(city, folder, replace(config, until=date(2024, 12, 1)))
         assert second["denominators"].startswith("re-weighted: the steps that train-")
         assert any("not served" in one for one in second["reasons"])
+
+
+@pytest.mark.slow
+class TestServiceLevels:
+    def test_it_learns_by_the_clock_and_is_held_where_it_breaks_a_promise(
+        self, office: Any, city: Path
+    ) -> None:
+        folder, plain = office
+        config = replace(SNAD, levels=promised({"*": 1}))
+        found = run(city, folder, config)
+        names = [one["step"] for one in found["steps"]]
+        assert names == [*STEPS[:6], "promises", "decision"]
+        # What was estimated before is there; the need is set anew for another clock.
+        assert not any(one["is_new"] for one in found["steps"][:3])
+        assert all(one["is_new"] for one in found["steps"][3:])
+        assert found["promises"]["breaks"] == found["promises"]["cells"]
+        assert found["outcome"] in (cycle.HELD, cycle.REFUSED)
+        assert any("breaks" in one and "within the 1 days" in one for one in found["reasons"])
+        assert "Service levels: of" in (Path(found["folder"]) / cycle.DECISION_TEXT).read_text()
+        # Within a day fewer are served in time than within the codes' own levels.
+        assert found["trial"]["coverage"] < plain["trial"]["coverage"]
+
+    def test_a_version_and_its_promises_stand_on_one_page(
+        self, office: Any, city: Path, tmp_path: Path
+    ) -> None:
+        folder, found = office
+        assert found["version"], "this city's cycle ends in a proposal; choose one that does"
+        config = PromiseConfig(
+            "", str(city), share=0.5, confidence=0.5, years=1, check_years=0, is_drawn=True
+        )
+        told = promise_of(
+            Registry(folder / "policies.db"), found["version"], config, root=tmp_path / "runs",
+            out=tmp_path / "kept.toml", progress=lambda *_: None,
+        )  # fmt: skip
+        page = Path(told["page"]).read_text()
+        for words in ("The policy", found["version"], "A. Okafor", "weight on areas", "Conflicts"):
+            assert words in page
+        assert told["policy"] == read_levels(tmp_path / "kept.toml").name == found["version"]
+        with pytest.raises(InputError, match="Unknown version"):
+            promise_of(Registry(folder / "policies.db"), "snad-99", config, root=tmp_path / "no")
+
+    @pytest.mark.parametrize(
+        ("levels", "words"),
+        [
+            (promised({"*": 1}, domain="heat"), "for 'heat'"),
+            (promised({"Bronx": 1}), "do not cover the city"),
+        ],
+        ids=["another domain", "not all districts"],
+    )
+    def test_levels_of_something_else_are_refused(
+        self, levels: ServiceLevels, words: str, city: Path, tmp_path: Path
+    ) -> None:
+        with pytest.raises(InputError, match=words):
+            run(city, tmp_path, replace(SNAD, levels=levels))
+        assert not list(tmp_path.iterdir())
+
+
+def test_a_process_without_a_clock_is_left_as_it_is() -> None:
+    clock = np.array([1.0, 2.0, 3.0, 4.0])
+    held, has_clock = hold_to(get_domain("heat").play.example(), clock)
+    assert has_clock
+    np.testing.assert_allclose(held.office.service_level, clock)
+    for slug, is_held in (("crane", True), ("elevator", False)):
+        assert hold_to(get_domain(slug).play.example(), clock)[1] == is_held
+    crane = hold_to(get_domain("crane").play.example(), clock)[0]
+    np.testing.assert_allclose(crane.service_days, clock[::-1])  # a stream counts from D
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from parity311.lifecycle.watch_page import write_metrics
 from parity311.pipelines.overrides import Recommendation
 from parity311.records.journal_reader import read_journal
 from parity311.records.store import Records, open_records
+from parity311.service_levels.levels import CellPromise, ServiceLevels
 
 SINCE = date(2024, 3, 1)
 OPTIONS = {"since": SINCE, "spec": LightSpec(), "audit": AuditSpec(n_draws=100)}
@@ -86,6 +87,44 @@ def test_decisions_and_their_outcomes_make_the_second_light(
     assert light.state == GREEN
     assert "left to today's rule" in light.words
     assert len(light.path) == (records.window[1] - SINCE).days
+
+
+def promised(days: int, domain: str = "heat") -> ServiceLevels:
+    """So many days for everybody."""
+    return ServiceLevels(domain, "borough", 0.8, 0.9, (CellPromise("*", "*", days),))
+
+
+def test_service_levels_are_read_by_the_page_and_by_the_second_light(
+    on_file: Office, version: str, records: Records, tmp_path: Path
+) -> None:
+    for month in (3, 4, 5, 6):
+        for day in (2, 9, 16, 23):
+            journal = read_journal(records, "heat", datetime(2024, month, day))
+            recommend_in_office(on_file.registry, "heat", journal, capacity=2, left_share=0.5)
+    found = {
+        days: watch_and_write(
+            on_file.registry, "heat", records, runs=tmp_path / "runs",
+            metrics=tmp_path / f"{days}.prom", levels=promised(days), **OPTIONS,
+        )
+        for days in (9, 8)
+    }  # fmt: skip
+    kept, broken = (found[days]["promises"]["whole"] for days in (9, 8))
+    assert (kept["kept_share"], kept["is_broken"]) == (1.0, False)
+    assert (broken["kept_share"], broken["is_broken"]) == (0.0, True)
+    assert "Promises" in Path(found[8]["page"]).read_text()
+    assert 'category="HEAT"} 1' in (tmp_path / "8.prom").read_text()
+    words = {days: next(one["words"] for one in found[days]["lights"] if one["name"] == "detection")
+             for days in found}  # fmt: skip
+    # Every visit came after nine days: within eight nothing was found in time.
+    assert all("within the promised days" in one for one in words.values())
+    assert words[8].count("0%") == 2 > words[9].count(" 0%")
+
+
+def test_levels_of_another_domain_are_refused(
+    on_file: Office, version: str, records: Records
+) -> None:
+    with pytest.raises(InputError, match="for 'crane'"):
+        watch_domain(on_file.registry, "heat", records, levels=promised(9, "crane"), **OPTIONS)
 
 
 @pytest.mark.parametrize(

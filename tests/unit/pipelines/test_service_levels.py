@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tests.conftest import tiny_tables, write_folder
 
 from parity311.city.build import build_city
+from parity311.city.incumbent import severity_then_first_in as RULE
 from parity311.domains import get_domain
 from parity311.errors import EstimationError, InputError
 from parity311.pipelines.design_levels import design_levels
 from parity311.pipelines.design_task import CHOICES, DesignConfig
 from parity311.pipelines.measure_levels import measure_levels
 from parity311.pipelines.promise_levels import PromiseConfig, promise_levels
+from parity311.pipelines.recorded_years import draw_years, play_drawn, read_recorded_cases
+from parity311.records.store import open_records
 from parity311.service_levels.levels import CellPromise, ServiceLevels, read_levels, write_levels
 
 pytestmark = pytest.mark.slow
@@ -93,6 +99,51 @@ def test_promises_come_from_played_years(city: Path, tmp_path: Path) -> None:
     assert all(row["days"] >= row["unrounded_days"] for row in promised)
     assert found["checks"]["rounded"]["kept_share"] >= found["checks"]["unrounded"]["kept_share"]
     assert read_levels(out).due(date(2025, 1, 2), promised[0]["district"], promised[0]["category"])
+
+
+def test_promises_come_from_years_drawn_from_records(city: Path, tmp_path: Path) -> None:
+    """The records alone: promises from the first year, checked on years drawn from the second."""
+    config = PromiseConfig(
+        "today", str(city), "crane", share=0.5, confidence=0.5, years=3, check_years=2,
+        is_drawn=True,
+    )  # fmt: skip
+    found = promise_levels(config, root=tmp_path / "runs", out=None, progress=silent)
+    assert any(row["days"] is not None for row in found["cells"])
+    assert found["checks"]["rounded"]["years"] == 2
+    assert found["played"].startswith("drawn from 1 recorded year and checked on")
+    assert "drawn from 1 recorded year" in Path(found["page"]).read_text()
+
+
+def test_a_drawn_year_has_the_visits_of_its_weeks(city: Path) -> None:
+    cases = read_recorded_cases(open_records(city), "crane", "borough")
+    drawn = draw_years(cases, range(cases.n_years), np.random.default_rng(0))
+    assert len(drawn.slots) == 728
+    assert (np.diff(drawn.journal.began) >= 0).all()
+    first, last = (play_drawn(cases, drawn, rule, 0) for rule in (RULE, lambda w: -RULE(w)))
+    for one in (first, last):
+        assert (one.wait_days >= 0).all()
+        assert np.isfinite(one.wait_days).sum() <= drawn.slots.sum()
+    grave = first.code == 0
+    # The same requests for both; who serves the gravest last lets them wait.
+    assert np.array_equal(first.received_day, last.received_day)
+    kept = [(one.wait_days[grave] <= 2).mean() for one in (first, last)]
+    assert kept[0] > kept[1] + 0.1
+    fewer = play_drawn(cases, drawn, RULE, 0, fewer=0.5)
+    assert np.isfinite(fewer.wait_days).sum() < np.isfinite(first.wait_days).sum()
+
+
+def test_less_than_a_year_is_refused(tmp_path: Path) -> None:
+    tiny = write_folder(tmp_path / "records", tiny_tables())
+    config = PromiseConfig(
+        "today", str(tiny), "heat", confidence=0.5, years=1, check_years=0, is_drawn=True
+    )
+    with pytest.raises(EstimationError, match="give more months"):
+        promise_levels(config, root=tmp_path / "runs", out=None, progress=silent)
+    with pytest.raises(InputError, match="--records in the place of --city"):
+        promise_levels(
+            replace(config, is_drawn=False), root=tmp_path / "runs", out=None, progress=silent
+        )
+    assert not (tmp_path / "runs").exists()
 
 
 def test_levels_that_do_not_cover_the_city_are_refused(city: Path, tmp_path: Path) -> None:

@@ -110,6 +110,7 @@ def make_block(
         "incidents_known_within": 1.5,
         "is_wide": False,
         "gap_ranges": {},
+        "simulated_years": 64.0,
         "rows": {
             "learned": {"complaints": 800, "first": "2022-01-01", "last": "2023-12-31"},
             "tested": {"complaints": 200, "first": "2024-01-01", "last": "2024-06-19"},

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import python_calamine
 import typer
 from tests.unit.audit.audit_city import make_inputs
 from tests.unit.explain.stored_run import make_episodes
@@ -20,8 +22,10 @@ from parity311.audit.episodes import assess_episodes
 from parity311.audit.resample import RateDraws
 from parity311.audit.spec import AuditSpec
 from parity311.cli.audit import audit_command
+from parity311.evaluation.titles import policy_title
 from parity311.pipelines.audit import audit_run
 from parity311.report.audit_comparison import tract_rows
+from parity311.report.audit_first_screen import make_answers, short_table
 from parity311.report.audit_inputs import store_inputs
 from parity311.report.audit_page import describe_source
 from parity311.report.audit_words import (
@@ -98,16 +102,17 @@ class TestDenominatorsThatDisagree:
         assert sentence.startswith("The denominators disagree across income quintiles: unequal")
         assert "cannot be told per estimated incident" in sentence
 
-    def test_it_is_on_the_first_screen(self, audited: tuple[Path, dict]) -> None:
-        lines = [line for line in report_of(audited)["summary"] if "denominators disagree" in line]
-        _, result = audited
-        named = {(d["policy"], name) for d in result["domains"] for name in
-                 d["denominators_disagree"]}  # fmt: skip
-        by_policy: dict[str, set[str]] = {}
-        for row in result["policies"]:
-            by_policy.setdefault(row["policy"], set()).add(row["verdict"])
-        named |= {(name, "income5") for name, said in by_policy.items() if len(said) > 1}
-        assert len(lines) == len(named)
+    def test_it_is_on_the_first_screen(self, tmp_path: Path) -> None:
+        """The small table sets the answers side by side, and nobody may quote one alone."""
+        inputs = replace(with_dwellings(1e3, slope=0.4), incident_draws=None)
+        audits = assess_domains([inputs], SPEC)
+        with start_run(tmp_path, "audit", {}) as run:
+            view = short_table(run, audits, SPEC)
+            table = run.path / "tables" / f"{view.name}.csv"
+            said = {row["v0"] for row in csv.DictReader(table.read_text().splitlines())}
+        assert {"UNEQUAL", "cannot tell"} <= said
+        limits = make_answers(audits, [], [], SPEC, is_synthetic=True)[2].lines
+        assert any("here they disagree" in line for line in limits)
 
     def test_agreement_is_not(self) -> None:
         audit = assess_domain(make_inputs(0, n_tracts=20), SPEC)
@@ -158,38 +163,65 @@ def report_of(audited: tuple[Path, dict]) -> dict:
 
 
 class TestTheFirstScreen:
-    def test_every_fail_is_in_the_summary(self, audited: tuple[Path, dict]) -> None:
+    def test_every_fail_is_in_sight(self, audited: tuple[Path, dict]) -> None:
         """Over denominators, strata and policies."""
-        summary = report_of(audited)["summary"]
+        report = report_of(audited)
         _, result = audited
         rows = [*(v for d in result["domains"] for v in d["verdicts"]), *result["policies"]]
         failed = [row for row in rows if row["verdict"] == "FAIL"]
         assert {row["policy"] for row in failed} == {"recorded", "balanced"}
         assert len({row["denominator"] for row in failed}) >= 3
+        lines = report["answers"][0]["lines"]
         for row in failed:
-            title = "Heat, here" if row["policy"] == "recorded" else f"Heat, here, {row['policy']}"
+            title = "Heat and hot water, here"
+            if row["policy"] != "recorded":
+                title = f"{title}, {policy_title(row['policy'])} in test episodes"
             is_played = row["policy"] != "recorded" and row["denominator"] == "incidents"
             noun = "incident" if is_played else NOUNS[row["denominator"]]
             (line,) = [
-                line
-                for line in summary
-                if line.startswith((f"{title}: **unequal", f"{title} in test episodes: **unequal"))
+                line for line in lines if line.startswith(f"{title}: by {GROUPS[row['strata']]}, ")
             ]
-            assert f"per {noun} (" in line.split(f"across {GROUPS[row['strata']]}")[1]
-        assert summary[0].startswith(f"**{len(failed)} of {len(rows)} comparisons")
+            assert f"per {noun}" in line
+        assert report["summary"][0].startswith(f"**{len(failed)} of {len(rows)} comparisons")
 
-    def test_it_comes_before_what_cannot_be_told(self, audited: tuple[Path, dict]) -> None:
-        summary = report_of(audited)["summary"]
-        says = ["unequal beyond the limit**" in line for line in summary]
-        assert says == sorted(says, reverse=True)
+    def test_bad_news_comes_first(self, audited: tuple[Path, dict]) -> None:
+        report = report_of(audited)
+        assert report["answers"][0]["question"] == "What is unequal"
+        assert report["cards"][0]["tone"] == "bad"
+
+    def test_what_is_told_may_be_quoted_and_nothing_else(self, audited: tuple[Path, dict]) -> None:
+        _, result = audited
+        (quotes,) = [a for a in report_of(audited)["answers"] if "may quote" in a["question"]]
+        told = [
+            row for domain in result["domains"] for row in domain["verdicts"]
+            if row["strata"] == "income5" and row["verdict"] != "INSUFFICIENT"
+        ]  # fmt: skip
+        (line,) = quotes["lines"]
+        assert "service was not equal across income quintiles, per complaint" in line
+        assert all(f"per {NOUNS[row['denominator']]}" in line for row in told)
+        audits = assess_domains([make_inputs(0, n_tracts=20)], SPEC)
+        answers = make_answers(audits, [], [], SPEC, is_synthetic=False)
+        assert answers[1].lines[0].startswith("Nothing yet")
+        assert not any("made up" in line for line in answers[2].lines)
+
+    def test_it_can_be_taken_along(self, audited: tuple[Path, dict]) -> None:
+        root, result = audited
+        folder = root / result["audit"]
+        rows = list(csv.DictReader((folder / "audit.csv").read_text().splitlines()))
+        n_verdicts = sum(len(d["verdicts"]) for d in result["domains"]) + len(result["policies"])
+        assert len(rows) == n_verdicts
+        assert "today's rule" in {row["whose decisions"] for row in rows}
+        book = python_calamine.CalamineWorkbook.from_path(folder / "audit.xlsx")
+        assert book.sheet_names == ["verdicts", "rates", "tracts"]
+        assert len(book.get_sheet_by_name("verdicts").to_python()) == n_verdicts + 1
+        assert [file["path"] for file in report_of(audited)["downloads"]] == [
+            "audit.csv", "audit.xlsx"
+        ]  # fmt: skip
 
     def test_without_a_fail_it_says_so(self) -> None:
         audits = assess_domains([make_inputs(0, n_tracts=20)], SPEC)
         said = count_verdicts(audits[0].verdicts)
         assert said.startswith("**No comparison is unequal beyond the limit**: of 4, 0 equal")
-
-    def test_the_tiles_show_what_fails_first(self, audited: tuple[Path, dict]) -> None:
-        assert report_of(audited)["figures"][0]["tone"] == "bad"
 
 
 def test_verdicts_stand_in_the_first_column(audited: tuple[Path, dict]) -> None:
@@ -230,7 +262,7 @@ def test_the_page_says_why_a_run_report_shows_other_figures() -> None:
     assert "from 2024-01-01 until 2025-01-01" in alone
     assert f"{audit.n_served:,.0f} of {audit.n_cases:,.0f}" in alone
     beside = describe_source(audit, inputs, played)
-    assert "balanced 39" in beside
+    assert "today's rule 39" in beside
     assert "not to be compared" in beside
 
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from tests.unit.audit.audit_city import make_inputs
 from tests.unit.feeds.cities import CENTRES, GEOIDS, sr311_row, write_csv, write_tracts
 from tests.unit.report.made_up_blocks import (
     CURVE,
     EVEN,
     PAID,
+    STEEP,
     STEEPER,
     make_block,
 )
@@ -25,6 +29,8 @@ from parity311.feeds.importing import import_records
 from parity311.pipelines.audit_records import add_records
 from parity311.records.describe import count_located
 from parity311.records.store import Records, open_records
+from parity311.report.first_screen import is_level
+from parity311.report.run_maps import tract_rows
 from parity311.report.run_page import write_report
 from parity311.report.store import start_run
 
@@ -152,19 +158,46 @@ def test_a_synthetic_page_may_say_true_and_must_say_synthetic(tmp_path: Path) ->
 
 
 def test_the_first_screen_covers_every_domain_and_its_bad_news(tmp_path: Path) -> None:
+    """Who is served, what would change and its price, side by side; bad news first and as large."""
     blocks = [
         make_block("heat", paid=EVEN),
         make_block("boiler", paid=STEEPER),
         make_block("crane", paid=STEEPER, participation="measured"),
     ]
-    first = read_first_screen(write(tmp_path, blocks))
-    for name in ("heat (strong)", "boiler (strong)", "crane (measured)"):
-        assert f"gap in {name}" in first
-    assert "widens it in 2" in first
-    assert "Boiler (strong) and crane (measured): keep today's rule" in first
+    folder = write(tmp_path, blocks)
+    first = read_first_screen(folder)
+    assert first.index("would widen the gap") < first.index("would narrow it in 1 of 3 settings")
+    cards = json.loads((folder / "report.json").read_text())["cards"]
+    assert [card["title"] for card in cards] == [
+        "Heat and hot water", "Boiler safety", "Cranes and derricks"
+    ]  # fmt: skip
+    assert [card["tone"] for card in cards] == ["good", "bad", "bad"]
+    assert cards[1]["verdict"] == "Keep today's rule: the gap would grow"
+    for card in cards:
+        questions = [question for question, _ in card["rows"]]
+        assert questions == ["Who is served today", "What would change", "The price"]
+        assert all(answer in first for answer in (card["title"], card["verdict"]))
+    served, change, price = (answer for _, answer in cards[0]["rows"])
+    assert "30 are found in time in the poorest fifth of the city and 60 in the richest" in served
+    assert "**clearly smaller**" in change
+    assert "visits for 100 complaints" in price
+    assert "What could make this wrong?" in first
+    assert "made-up city" in first
 
 
-def test_a_gap_known_within_a_factor_only_is_no_tile(tmp_path: Path) -> None:
+def test_where_there_is_nothing_to_close_a_sentence_says_so(tmp_path: Path) -> None:
+    level = make_block(today=EVEN, paid=EVEN)
+    assert is_level(level)
+    assert "There is no gap to close" in read_first_screen(write(tmp_path / "level", [level]))
+    steep = make_block()
+    assert not is_level(steep)
+    assert "no gap to close" not in read_first_screen(write(tmp_path / "steep", [steep]))
+    # Rare service is judged by its ratio: 4 of 100 against 2 is no small gap.
+    rare = tuple(share / 10 for share in STEEP)
+    assert not is_level(make_block(today=rare, paid=rare))
+
+
+def test_a_gap_known_within_a_factor_only_is_no_figure(tmp_path: Path) -> None:
     spread = {"lower": 0.01, "upper": 0.31, "change_lower": -0.2, "change_upper": 0.2}
     wide = {
         "is_real": True,
@@ -173,7 +206,9 @@ def test_a_gap_known_within_a_factor_only_is_no_tile(tmp_path: Path) -> None:
     }
     folder = write(tmp_path / "wide", [make_block(is_wide=True, **wide)])
     report = json.loads((folder / "report.json").read_text())
-    assert [figure["value"] for figure in report["figures"]] == ["not known"]
+    (card,) = report["cards"]
+    assert card["verdict"] == "Keep today's rule: too little is known"
+    assert card["rows"][0][1].startswith("Nobody can say")
     first = read_first_screen(folder)
     assert "known only within a factor of 46" in first
     assert "1.0 to 31.0" in first
@@ -183,8 +218,31 @@ def test_a_gap_known_within_a_factor_only_is_no_tile(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert "gap" not in titles
     narrow = write(tmp_path / "narrow", [make_block(is_wide=False, **wide)])
-    figures = json.loads((narrow / "report.json").read_text())["figures"]
-    assert "→" in figures[0]["value"]
+    (card,) = json.loads((narrow / "report.json").read_text())["cards"]
+    assert card["rows"][0][1].startswith("Of 100 problems, 30 are found")
+
+
+def test_maps_of_need_service_and_change_with_a_table(tmp_path: Path) -> None:
+    inputs = make_inputs(1, n_months=12, n_tracts=60)
+    position = np.random.default_rng(0).uniform((-74.1, 40.6), (-73.8, 40.9), (60, 2))
+    placed = replace(inputs, places=replace(
+        inputs.places, position=position, dwellings=np.full(60, 500.0)
+    ))  # fmt: skip
+    block = make_block()
+    rows = tract_rows(block, placed)
+    assert inputs.incident_draws is not None
+    mean = inputs.incident_draws[:, 0].mean()
+    years = (inputs.date_to - inputs.date_from).days / 365.25
+    assert rows[0]["need"] == pytest.approx(1000 * mean / years / 500, rel=1e-6)
+    of_group = {row["group"]: row["change"] for row in rows if row["group"] != "unknown"}
+    assert of_group["Q1"] == pytest.approx(0.2, abs=1e-6)
+    assert of_group["Q5"] == pytest.approx(-0.1, abs=1e-6)
+    with start_run(tmp_path, "run", {}) as run:
+        write_report(run, [block], [CURVE], [placed])
+    page = run.final_path
+    for name in ("need", "service", "change"):
+        assert (page / "pictures" / f"{name}-heat-strong.svg").is_file()
+    assert (page / "tables" / "tracts-heat-strong.csv").is_file()
 
 
 def test_printed_names_are_those_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:

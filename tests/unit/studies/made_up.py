@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from parity311.audit.assess import PRIMARY_TEST
-from parity311.domains import all_domains, get_domain
+from parity311.domains import all_domains, elevator, get_domain
 from parity311.evaluation.comparison_statistics import Resamples, make_resamples
 from parity311.studies.reproduction.boiler_table import N_BLOCKS, Confusion
 from parity311.studies.reproduction.evidence import Weights
@@ -70,6 +70,20 @@ class MadeUpEvidence:
         arrays["reward"] = arrays["speed"] = -100.0 / gain
         arrays["hours"] = np.full(shape, 10.0)
         return Scored(domain, tuple(names), arrays, n_steps=100)
+
+    def true(self, scenario: str, part: str, domain: str) -> Any:
+        assert domain == "elevator"
+        return elevator.example()
+
+    def play_rules(self, domain: str, params: Any, rules: tuple[str, ...]) -> Scored:
+        """A backlog that is the stock of the first day, whoever goes."""
+        late = float(params.backlog.start_waiting.sum(axis=(1, 2)).mean())
+        counting = counting_domain(domain)
+        shape = (len(rules), N_EPISODES)
+        outcomes = np.full((*shape, len(counting.outcome_names)), 100.0 * late)
+        arrays: dict[str, Any] = {name: np.full((*shape, N_STRATA), 40.0) for name in COUNTS}
+        arrays |= {"outcomes": outcomes, "reward": np.zeros(shape)}
+        return Scored(counting, rules, arrays, n_steps=100)
 
     def resamples(self, scored: Scored) -> Resamples:
         return make_resamples(N_SEEDS, scored.arrays["reward"].shape[1], n_resamples=200)

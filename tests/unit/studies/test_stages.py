@@ -27,7 +27,7 @@ from parity311.studies.reproduction.boiler_table import (
 )
 from parity311.studies.reproduction.claims import all_claims
 from parity311.studies.reproduction.claims.claim import judge
-from parity311.studies.reproduction.evidence import Evidence
+from parity311.studies.reproduction.evidence import Evidence, Weights, load_weights, save_weights
 from parity311.studies.reproduction.jobs import TrainingJob, make_jobs, read_plan, write_plan
 from parity311.studies.reproduction.page import INTRODUCTION, PROGRAMME_WORDS
 from parity311.studies.reproduction.prepare import (
@@ -94,6 +94,23 @@ def test_what_is_trained_is_not_trained_again(trained_folder: Path) -> None:
     state = run_stage(trained_folder)
     assert state["missing"] == []
     assert path.stat().st_mtime_ns == before
+
+
+def test_jobs_are_chosen_by_several_names(trained_folder: Path) -> None:
+    assert run_stage(trained_folder, only="*/grid,measured/boiler/*")["jobs"] == 1
+    assert run_stage(trained_folder, only="*/grid,strong/*")["jobs"] == 0
+    assert run_stage(trained_folder, skip="*/grid,*/td")["jobs"] == 0
+
+
+def test_what_was_explained_is_kept_for_the_same_agents(tmp_path: Path) -> None:
+    weights = Weights(("a", "b"), np.ones((1, 2, 2)), np.zeros((1, 2)))
+    save_weights(tmp_path / "w.npz", weights, "these agents, kernel")
+    found = load_weights(tmp_path / "w.npz", "these agents, kernel")
+    assert found is not None
+    assert found.names == ("a", "b")
+    assert np.array_equal(found.values, weights.values)
+    assert load_weights(tmp_path / "w.npz", "these agents, tree") is None
+    assert load_weights(tmp_path / "nothing.npz", "these agents, kernel") is None
 
 
 def test_another_budget_or_process_is_another_training(trained_folder: Path) -> None:

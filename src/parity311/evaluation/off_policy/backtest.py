@@ -165,7 +165,8 @@ def _load(folder: Path, harness: Harness) -> Any:
     if tuple(loaded.manifest["observation_names"]) != harness.observation_names:
         raise InputError(
             f"The policy in {folder} sees {', '.join(loaded.manifest['observation_names'])}; the "
-            f"log has {', '.join(harness.observation_names)}."
+            f"log has {', '.join(harness.observation_names)}. Train it without --observation-set, "
+            "or leave it out."
         )
     return loaded
 

@@ -31,6 +31,7 @@ LIGHT = {
     "axis": "#7b8690",
     "series": ("#1558b8", "#cc6a00", "#159483", "#7b1d80", "#7a6a30", "#2d333b"),
     "classes": ("#d3e5f2", "#9cc3de", "#5b98c4", "#2a6a9f", "#0b3d6b"),
+    "signed": ("#a34a00", "#e8a35c", "#c9d1d8", "#7fb2dc", "#1558b8"),
     "outline": "#5f7486",
 }
 DARK = {
@@ -41,6 +42,7 @@ DARK = {
     "axis": "#7c8791",
     "series": ("#5c9dff", "#ff8142", "#4fe0b0", "#b083cf", "#f2cf4a", "#dbe4ee"),
     "classes": ("#23415c", "#2f6491", "#4a8fc7", "#86bde8", "#d3ebff"),
+    "signed": ("#ff9a52", "#a8632b", "#4a535c", "#3a74a8", "#8ec4ff"),
     "outline": "#8fa3b5",
 }
 
@@ -63,6 +65,8 @@ def _rules(colours: dict, root: str) -> str:
         rules.append(f"{root} .f{i}{{fill:{colour}}}{root} .l{i}{{stroke:{colour}}}")
     for i, colour in enumerate(colours["classes"], start=1):
         rules.append(f"{root} .m{i}{{fill:{colour};stroke:{colours['outline']}}}")
+    for i, colour in enumerate(colours["signed"], start=1):
+        rules.append(f"{root} .c{i}{{fill:{colour};stroke:{colours['outline']}}}")
     return "".join(rules)
 
 
@@ -90,4 +94,18 @@ def picture_css(root: str = "svg.picture") -> str:
     )
     dark = _rules(DARK, root)
     # Paper is white: a printed picture takes the light colours whatever the screen shows.
-    return f"{fixed}{_rules(LIGHT, root)}@media screen and (prefers-color-scheme:dark){{{dark}}}"
+    return (
+        f"{fixed}{_rules(LIGHT, root)}@media screen and (prefers-color-scheme:dark){{{dark}}}"
+        f"@media (forced-colors:active){{{_forced(root)}}}"
+    )
+
+
+def _forced(root: str) -> str:
+    """Where the reader's system picks the colours: ink and paper, marks told apart by shape."""
+    lines = ",".join(
+        f"{root} .{name}" for name in ("axis", "reference", "whisker", "interval", "curve", "cell")
+    )
+    return (
+        f"{root} text{{fill:CanvasText}}{root} .halo{{stroke:Canvas}}"
+        f"{root} .paper,{root} .hollow{{fill:Canvas}}{lines}{{stroke:CanvasText}}"
+    )

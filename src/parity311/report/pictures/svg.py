@@ -33,7 +33,7 @@ _WIDTHS = {
 _EM_WIDTHS = {letter: width for width, letters in _WIDTHS.items() for letter in letters}
 WIDTH_SAFETY = 1.15
 """The reader's system font may be wider than Helvetica; DejaVu Sans, the widest usual, by 15 %."""
-BOLD_FACTOR = 1.07
+BOLD_FACTOR = 1.16
 
 _MARKS = ("circle", "square", "triangle", "diamond", "cross", "ring")
 _DASHES = ("", "7 4", "2 4", "9 3 2 3", "4 3", "12 4")

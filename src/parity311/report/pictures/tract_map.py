@@ -18,6 +18,8 @@ from parity311.report.pictures.frame import MARGIN, draw_empty, draw_notes, is_n
 from parity311.report.pictures.style import LABEL_SIZE, N_CLASSES, TICK_SIZE, WIDE_WIDTH
 from parity311.report.pictures.svg import Canvas, text_width, wrap_text
 
+SIGNED_SIZES = (1.0, 0.85, 0.5, 0.85, 1.0)
+"""Size by class where values have a sign: the larger the change, the larger the mark."""
 CLASS_SIZES = (0.62, 0.72, 0.82, 0.91, 1.0)
 """Size of a cell by class, as a share of the largest."""
 MISSING_SIZE = 0.62
@@ -35,10 +37,24 @@ class _Class:
     index: int
     label: str
     members: tuple[int, ...]
+    is_signed: bool = False
+    """Whether classes run from less over about the same to more."""
 
     @property
-    def size(self) -> float:
-        return MISSING_SIZE if self.index == 0 else CLASS_SIZES[self.index - 1]
+    def style(self) -> str:
+        return f"cell {'c' if self.is_signed and self.index else 'm'}{self.index}"
+
+    def draw(self, x: float, y: float, radius: float) -> str:
+        """The mark of a cell: without colour, less points down and more points up."""
+        if self.index == 0:
+            return _hexagon(x, y, radius * MISSING_SIZE)
+        if not self.is_signed:
+            return _hexagon(x, y, radius * CLASS_SIZES[self.index - 1])
+        size = radius * SIGNED_SIZES[self.index - 1]
+        middle = 1 + N_CLASSES // 2
+        if self.index == middle:
+            return _hexagon(x, y, size)
+        return _triangle(x, y, size if self.index > middle else -size)
 
 
 def tract_map(
@@ -49,9 +65,13 @@ def tract_map(
     breaks: Sequence[float] = (),
     noun: str = "tracts",
     description: str = "",
+    is_signed: bool = False,
     width: float = WIDE_WIDTH,
 ) -> str:
-    """Draw one cell per place; `breaks` are the inner class limits, quintiles where not given."""
+    """Draw one cell per place; `breaks` are the inner class limits, quintiles where not given.
+
+    `is_signed` draws changes: classes about zero, in two colours and two shapes.
+    """
     placed = [c for c in cells if math.isfinite(c.longitude) and math.isfinite(c.latitude)]
     lost = len(cells) - len(placed)
     notes = [f"Not available: {_count(lost, noun)} without a position."] if lost else []
@@ -59,14 +79,18 @@ def tract_map(
         return draw_empty(width, title, notes)
     canvas = Canvas(width)
     narrow = is_narrow(width)
-    classes = _classify([c.value for c in placed], breaks, axis, noun)
+    values = [c.value for c in placed]
+    if is_signed:
+        classes = _classify_signed(values, axis, noun)
+    else:
+        classes = _classify(values, breaks, axis, noun)
     area = width - 2 * MARGIN - (0 if narrow else LEGEND_WIDTH)
     x, y, bottom = _project(placed, area, NARROW_HEIGHT if narrow else WIDE_HEIGHT)
     radius = _radius(x, y)
     for one in classes:
-        d = "".join(_hexagon(x[i], y[i], radius * one.size) for i in one.members)
+        d = "".join(one.draw(x[i], y[i], radius) for i in one.members)
         if d:
-            canvas.path(d, f"cell m{one.index}")
+            canvas.path(d, one.style)
     _draw_group_names(canvas, placed, x, y, area)
     top = bottom + 16 if narrow else MARGIN + 8
     legend_end = _draw_legend(
@@ -95,6 +119,27 @@ def _classify(
             text = _range_text(edges[k], edges[k + 1], axis)
             label = f"{text}: {_count(len(members), noun)}"
             classes.append(_Class(index, label, tuple(members.tolist())))
+    if not is_known.all():
+        absent = tuple(np.flatnonzero(~is_known).tolist())
+        classes.append(_Class(0, f"not available: {_count(len(absent), noun)}", absent))
+    return classes
+
+
+def _classify_signed(values: Sequence[float], axis: Axis, noun: str) -> list[_Class]:
+    """Five classes about zero: a tenth of the largest change is about the same, half is much."""
+    array = np.asarray(values, dtype=float)
+    is_known = np.isfinite(array)
+    largest = float(np.abs(array[is_known]).max()) if is_known.any() else 0.0
+    classes: list[_Class] = []
+    if is_known.any():
+        limits = np.array([-0.5, -0.1, 0.1, 0.5]) * largest
+        which = np.searchsorted(limits, array, side="right") if largest else np.full(len(array), 2)
+        for k in range(N_CLASSES):
+            members = np.flatnonzero(is_known & (which == k))
+            if len(members):
+                edges = float(array[members].min()), float(array[members].max())
+                label = f"{_range_text(*edges, axis)}: {_count(len(members), noun)}"
+                classes.append(_Class(k + 1, label, tuple(members.tolist()), is_signed=True))
     if not is_known.all():
         absent = tuple(np.flatnonzero(~is_known).tolist())
         classes.append(_Class(0, f"not available: {_count(len(absent), noun)}", absent))
@@ -170,6 +215,12 @@ def _hexagon(x: float, y: float, radius: float) -> str:
     return f"M{x:.1f} {y - radius:.1f}l{path}z"
 
 
+def _triangle(x: float, y: float, size: float) -> str:
+    """A triangle that points up, or down where the size is negative."""
+    side = math.sqrt(0.75) * abs(size)
+    return f"M{x:.1f} {y - size:.1f}l{side:.1f} {1.5 * size:.1f}l{-2 * side:.1f} 0z"
+
+
 def _draw_group_names(
     canvas: Canvas, cells: Sequence[Cell], x: np.ndarray, y: np.ndarray, right: float
 ) -> None:
@@ -193,7 +244,7 @@ def _draw_legend(
     y = canvas.lines(x, y + 6, lines, style="ink bold") + 6
     for one in classes:
         y += 22
-        canvas.path(_hexagon(x + 9, y - 4.5, 9 * one.size), f"cell m{one.index}")
+        canvas.path(one.draw(x + 9, y - 4.5, 9), one.style)
         text = wrap_text(one.label, TICK_SIZE, canvas.width - x - 26 - MARGIN)
         y = canvas.lines(x + 26, y, text, size=TICK_SIZE)
     return y + 8

@@ -13,6 +13,7 @@ true process; a feature's weight is the mean size of its values.
 from __future__ import annotations
 
 import hashlib
+import io
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -33,11 +34,19 @@ from parity311.explain.exact import exact_shapley
 from parity311.explain.policy import MAX_EXACT_FEATURES
 from parity311.pipelines.keep_policies import N_WATCHED, network_of, watch_complaints
 from parity311.pipelines.progress import Report as Progress
+from parity311.storage.disk import telling_disk_errors
+from parity311.storage.hashes import read_hashed, write_hashed
 from parity311.studies.reproduction.boiler_table import Confusion, count_confusion
 from parity311.studies.reproduction.jobs import TrainingJob, budget_of, read_plan
 from parity311.studies.reproduction.prepare import RARE, SCORE, Where, read_facts_file
 from parity311.studies.reproduction.programme import OURS, Programme, get_programme
-from parity311.studies.reproduction.scoring import Scored, load_scored, save_scored, score_part
+from parity311.studies.reproduction.scoring import (
+    Scored,
+    load_scored,
+    play_rules,
+    save_scored,
+    score_part,
+)
 from parity311.studies.reproduction.selection import (
     Sensitivity,
     escalation_target,
@@ -87,6 +96,28 @@ def weigh_features(trained: Trained, params: Any, seed: int, explainer: str = ""
         found.append(values.reshape(N_WATCHED, ROWS_PER_EPISODE, -1).mean(axis=1))
         means.append(rows.mean(axis=0))
     return Weights(trained.harness.observation_names, np.stack(found), np.stack(means))
+
+
+def save_weights(path: Path, weights: Weights, identity: str) -> None:
+    """Keep what was explained: explaining takes longer than judging."""
+    buffer = io.BytesIO()
+    np.savez_compressed(
+        buffer, identity=np.array(identity), names=np.array(weights.names), values=weights.values,
+        seen=weights.seen,
+    )  # fmt: skip
+    with telling_disk_errors(path):
+        write_hashed(path, buffer.getvalue())
+
+
+def load_weights(path: Path, identity: str) -> Weights | None:
+    """What was explained of the same agents by the same explainer; None where nothing was."""
+    content = read_hashed(path)
+    if content is None:
+        return None
+    with np.load(io.BytesIO(content)) as kept:
+        if str(kept["identity"]) != identity:
+            return None
+        return Weights(tuple(kept["names"].tolist()), kept["values"], kept["seen"])
 
 
 def _choose(n_rows: int, seed: int) -> np.ndarray:
@@ -264,10 +295,17 @@ class Evidence:
         """How much each feature weighs in the agents of the first label that was trained."""
         key = (scenario, domain, labels[0])
         if key not in self._weights:
-            params = self.true(scenario, domain, domain)
             agents = self.agents(scenario, domain, *labels)
-            self._weights[key] = weigh_features(agents, params, self.seed, self.explainer(domain))
-            self.progress(f"explained: {domain} {agents.agent.name}", 1, 1)
+            path = self.folder / SCORE / "weights" / f"{'-'.join(key)}.npz"
+            identity = self._identity(self.jobs_of(scenario, domain), scenario, domain)
+            identity += f" {self.explainer(domain)} {agents.agent.name}"
+            found = load_weights(path, identity)
+            if found is None:
+                params = self.true(scenario, domain, domain)
+                found = weigh_features(agents, params, self.seed, self.explainer(domain))
+                save_weights(path, found, identity)
+                self.progress(f"explained: {domain} {agents.agent.name}", 1, 1)
+            self._weights[key] = found
         return self._weights[key]
 
     def sensitivity(
@@ -292,6 +330,10 @@ class Evidence:
             true = self.true("measured", part, "boiler", variant)
             self._confusions[key] = count_confusion(trained, true)
         return self._confusions[key]
+
+    def play_rules(self, domain: str, params: Any, rules: tuple[str, ...]) -> Scored:
+        """Rules of a domain in a process that is not this city's: what its figures hang on."""
+        return play_rules(domain, params, rules, n_episodes=self._episodes, seed=self.seed)
 
     def n_grid_seeds(self) -> int:
         """Seeds of each of the 128 boiler settings."""

@@ -23,6 +23,10 @@ PLAN = "plan.json"
 PLAN_VERSION = 1
 EQUITY_WEIGHT = 0.5
 """α₃ of the agents that are paid for coverage (as in `parity311 run`)."""
+EQUITY_WEIGHTS = (0.1, 0.25, EQUITY_WEIGHT, 0.75, 0.9)
+"""α₃ by which the price of parity is followed: the paper says α₃ > 0 and no more."""
+FOLLOWED = ("boiler", "heat")
+"""Domains in which it is followed (RQ3): one decides by the case, one by the queue."""
 HEAT_EPISODES = 20
 """Training episodes of the paper's REINFORCE in heat, of 365 days each."""
 DAYS = 365
@@ -124,6 +128,7 @@ def _jobs_of_part(
 ) -> list[TrainingJob]:
     plain = list(get_domain(part.domain).preference)
     both = [plain, list(with_equity(plain, EQUITY_WEIGHT))]
+    all_weights = [plain, *(list(with_equity(plain, weight)) for weight in EQUITY_WEIGHTS)]
     steps = budget.office_steps if part.domain in OFFICES else budget.case_steps
     found = []
 
@@ -148,8 +153,10 @@ def _jobs_of_part(
         is_equity = part.domain in EQUITY_DOMAINS
         # The paper's is paid for equity only where it links tracts to income.
         pays_dqn = is_equity or not (programme.is_published or part.name != part.domain)
-        add(scenario, "dqn", both if pays_dqn else [plain])
-        add(scenario, "reinforce", both if is_equity else [plain])
+        follows = scenario == "strong" and part.name in FOLLOWED
+        paid = all_weights if follows else both
+        add(scenario, "dqn", paid if pays_dqn else [plain])
+        add(scenario, "reinforce", paid if is_equity else [plain])
         if scenario == "measured" and programme.is_published:
             for agent in NAMED.get(part.domain, ()):
                 add(scenario, agent, [plain])

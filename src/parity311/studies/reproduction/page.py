@@ -88,6 +88,7 @@ def write_page(
     programme: list[dict[str, Any]],
     *,
     note: str = "",
+    prices: list[dict[str, Any]] | None = None,
 ) -> None:
     """Store tables and pictures and say what the page shows.
 
@@ -123,6 +124,7 @@ def write_page(
             pictures=(_verdict_picture(run, rows),),
             sections=(
                 *sections,
+                *((_prices(run, prices),) if prices else ()),
                 *((_both_programmes(run, rows),) if has_other else ()),
                 _programme(run, programme),
                 *((_choices(run),) if name == PAPER.name else ()),
@@ -195,6 +197,21 @@ BESIDE_COLUMNS = {
 
 def _has_other(rows: list[dict[str, Any]]) -> bool:
     return any(row.get("beside_verdict") for row in rows)
+
+
+def _prices(run: RunWriter, prices: list[dict[str, Any]]) -> Section:
+    """Gap and price by the weight of equity."""
+    run.add_table("price-by-weight", prices)
+    return Section(
+        heading="What parity costs by the weight of equity",
+        text=(
+            "Scenario strong. The gap is between the best and the worst served quintile; the price "
+            "is the share of correct escalations given up against the same agent without a weight. "
+            "A gap that closes because nobody is visited is no parity: visits stand beside, as a "
+            "share of those of the agent without.",
+        ),
+        tables=(TableView("price-by-weight", max_rows=60),),
+    )
 
 
 def _both_programmes(run: RunWriter, rows: list[dict[str, Any]]) -> Section:

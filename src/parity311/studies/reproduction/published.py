@@ -111,6 +111,11 @@ ELEVATOR_TEXT = {
 }
 """The same policies in the text above the table: mean, and its error as given or implied."""
 ELEVATOR_STEPS = 168
+ELEVATOR_RECORDS = 103_598
+ELEVATOR_YEARS = 6
+"""Complaints of 2020 to 2025 (3.3)."""
+ELEVATOR_ENFORCED = 0.20
+"""Share of the cases that lead to enforcement (3.3)."""
 
 HEAT_REWARD = {"REINFORCE": 8_800.0, "HDQN": 2_100.0, "random": 2_100.0}
 HEAT_CLOSED = {"REINFORCE": 101.0, "HDQN": 84.0, "random": 80.0}

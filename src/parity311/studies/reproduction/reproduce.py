@@ -28,6 +28,7 @@ from parity311.storage.strict_json import to_plain, write_json
 from parity311.studies.reproduction import published as paper
 from parity311.studies.reproduction.claims import all_claims
 from parity311.studies.reproduction.claims.claim import judge_all
+from parity311.studies.reproduction.claims.equity import price_rows
 from parity311.studies.reproduction.evidence import Evidence
 from parity311.studies.reproduction.jobs import BUDGETS, Budget
 from parity311.studies.reproduction.page import write_page
@@ -160,6 +161,7 @@ def describe_jobs(evidence: Evidence) -> list[dict[str, Any]]:
 
 
 CLAIMS_JSON, CLAIMS_CSV, PROGRAMME_JSON = "claims.json", "claims.csv", "programme.json"
+PRICES_JSON = "prices.json"
 BESIDE_JSON = "beside.json"
 """What one programme found, kept in its folder for the report of the other."""
 COLUMNS = (
@@ -261,6 +263,7 @@ def write_reproduction(
             play_parts(evidence, where)
         with run.stage("claims"):
             rows = judge_all(all_claims(), evidence)
+            prices = price_rows(evidence)
         programme = describe_jobs(evidence)
         keep_for_other(folder, evidence, rows, programme)
         rows = set_beside(rows, other, programme)
@@ -268,9 +271,10 @@ def write_reproduction(
         write_json(run.path / CLAIMS_JSON, rows)
         write_csv(run.path / CLAIMS_CSV, rows)
         write_json(run.path / PROGRAMME_JSON, programme)
+        write_json(run.path / PRICES_JSON, prices)
         run.add_table("claims", [flat_row(row) for row in rows])
         with run.stage("page"):
-            write_page(run, evidence, rows, programme)
+            write_page(run, evidence, rows, programme, prices=prices)
     return {
         "run": run.id,
         "report": str(run.final_path / "report.html"),

@@ -165,6 +165,18 @@ def score_part(
     return found
 
 
+def play_rules(
+    slug: str, params: Any, rules: Sequence[str], *, n_episodes: int, seed: int
+) -> Scored:
+    """Play some rules of a domain in a process, and nothing else: no agent, no settled price."""
+    domain = counting_domain(slug)
+    harness = Harness(domain, action_set=ACTION_SETS.get(slug, "published"))
+    contenders = [one for one in rule_contenders(harness, params) if one.name in rules]
+    keys = jax.random.split(jax.random.key(seed), n_episodes)
+    episodes = evaluate(harness, params, contenders, keys)
+    return _scored(domain, contenders, episodes, None)
+
+
 def _add(
     found: Scored,
     trained: Trained,

@@ -59,7 +59,7 @@ def run_stage(
     kept = checkpoints or folder / CHECKPOINTS
     # By the clock on the wall: another machine's own clocks begin elsewhere.
     deadline = time.time() + slice_s if slice_s < float("inf") else None
-    chosen = [job for job in jobs if fnmatch(job.name, only) and not fnmatch(job.name, skip)]
+    chosen = [job for job in jobs if _is_named(job, only) and not _is_named(job, skip)]
     left = [job for job in chosen if not is_trained(job, folder, target)]
     # One program serves the same agent in both scenarios: they follow each other in one process.
     groups = groupby(left, key=lambda job: (job.domain, job.agent, job.label))
@@ -80,6 +80,11 @@ def run_stage(
         run_calls(calls, where, report)
     missing = [job.name for job in chosen if not is_trained(job, folder, target)]
     return {"jobs": len(chosen), "trained": len(chosen) - len(missing), "missing": missing}
+
+
+def _is_named(job: TrainingJob, patterns: str) -> bool:
+    """Whether a job's name is as one of these patterns, which commas separate."""
+    return any(fnmatch(job.name, pattern) for pattern in patterns.split(","))
 
 
 def is_trained(job: TrainingJob, folder: Path, target: Path) -> bool:
@@ -160,7 +165,7 @@ def main() -> int:
     parser.add_argument("--slice-s", type=float, default=float("inf"))
     parser.add_argument("--out", type=Path, help="folder for finished jobs (FOLDER/trained)")
     parser.add_argument("--checkpoints", type=Path, help="folder for checkpoints, which are large")
-    parser.add_argument("--only", default="*", help="jobs with such a name: measured/heat/*")
+    parser.add_argument("--only", default="*", help="jobs with such names: measured/heat/*,*/grid")
     parser.add_argument("--skip", default="", help="jobs to leave out, as in */boiler*/*")
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()

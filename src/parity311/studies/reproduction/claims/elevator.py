@@ -7,12 +7,15 @@ verdicts can disagree about the same figures.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from parity311.domains.elevator import UNITS
+from parity311.domains.elevator.params import scale_capacity
+from parity311.engines.backlog.process import N_CODES
 from parity311.evaluation.comparison_statistics import mean_samples, ratio_samples
 from parity311.studies.reproduction import published as paper
 from parity311.studies.reproduction.claims.claim import Claim, Finding, percent
@@ -52,6 +55,7 @@ HEURISTICS = ("NO_DISPATCH", "UNIFORM", "RANDOM", "ACTIONABLE", "EMERG", "TAIL")
 EQUAL = 0.01
 """A hundredth of BALANCED's reward sets no two policies apart, in the table or here: the paper's
 own seeds spread by as much (4,379 and 10,482 on 413,777)."""
+STEP_HOURS, DAYS_A_YEAR = 4, 365.25
 LEVEL_TOLERANCE = 0.25
 """A quarter of a published A30, S or activity: another city, the same definition."""
 
@@ -183,20 +187,137 @@ def published_column(column: str) -> str:
     return ", ".join(sorted(cells, key=lambda name: sign * cells[name]))
 
 
+class OfficeLevel(NamedTuple):
+    """What four weeks leave, scaled to the paper's arrivals."""
+
+    late: float
+    """A30"""
+    severe: float
+    """S"""
+    acted: float
+    """violations per visit"""
+    visits_per_day: float
+
+
+PAPER_CASES_PER_DAY = paper.ELEVATOR_RECORDS / (paper.ELEVATOR_YEARS * DAYS_A_YEAR)
+"""47 a day."""
+WEEKS_DAYS = paper.ELEVATOR_STEPS * STEP_HOURS / 24
+"""28 days of an episode."""
+LATE_DAYS = 30
+
+
+def implied_stock() -> tuple[float, float]:
+    """Least and most cases over thirty days on the table's first day, by its NO_DISPATCH row.
+
+    There nobody is visited: the mean of A30 is the first day's and those who turn thirty days old,
+    on average after half the weeks. Younger cases are at most all that came in thirty days.
+    """
+    late = float(paper.ELEVATOR_TABLE["NO_DISPATCH"][1] or 0.0)
+    turning = PAPER_CASES_PER_DAY * WEEKS_DAYS / 2
+    return late - turning, late
+
+
+def implied_visits() -> float:
+    """Least visits a day of the table's office: its TAIL row, were every visit to the oldest."""
+    nobody, tail = (float(paper.ELEVATOR_TABLE[row][1] or 0.0) for row in ("NO_DISPATCH", "TAIL"))
+    return (nobody - tail) / (WEEKS_DAYS / 2)
+
+
+def with_stock(params: Any, factor: float) -> Any:
+    """The same office with so many times as many cases over thirty days on its first day."""
+    start = params.backlog.start_waiting
+    last = np.arange(start.shape[2]).reshape(N_CODES, -1)[:, -1]
+    scale = np.ones(start.shape[2], np.float32)
+    scale[last] = factor
+    return params._replace(backlog=params.backlog._replace(start_waiting=start * scale))
+
+
+def with_enforced(params: Any, share: float) -> Any:
+    """The same office where such a share of the cases warrants a violation."""
+    cases, chance = params.backlog.cases_per_day, params.backlog.chance
+    factor = share / float((cases * chance).sum() / cases.sum())
+    return params._replace(backlog=params.backlog._replace(chance=chance * factor))
+
+
+def measure_level(scored: Scored, rule: str, cases_per_day: float) -> OfficeLevel:
+    """A rule's backlogs at the paper's arrivals, its violations per visit and its visits a day."""
+    scale = PAPER_CASES_PER_DAY / cases_per_day
+    late, severe = (scored.outcome(name, rule).mean() / scored.n_steps for name in ("A30", "S"))
+    visits, found = scored.total("visits", rule).sum(), scored.outcome("violation", rule).sum()
+    n_days = scored.arrays["reward"].shape[1] * WEEKS_DAYS
+    acted = found / visits if visits else 0.0
+    return OfficeLevel(scale * late, scale * severe, acted, scale * visits / n_days)
+
+
+def measure_offices(evidence: Evidence) -> dict[str, OfficeLevel]:
+    """BALANCED's level here, and with what the table implies put in, one thing after the other."""
+    true = evidence.true("measured", "elevator", "elevator")
+    per_day = float(true.backlog.cases_per_day.sum())
+
+    def level(params: Any, rule: str = "balanced") -> OfficeLevel:
+        return measure_level(evidence.play_rules("elevator", params, RULES), rule, per_day)
+
+    # A30 where nobody goes is linear in the stock: two plays say how much is wanted.
+    none, own = (level(with_stock(true, factor), "no_dispatch").late for factor in (0.0, 1.0))
+    wanted = (float(paper.ELEVATOR_TABLE["NO_DISPATCH"][1] or 0.0) - none) / max(own - none, 1e-9)
+    found = {"this city": level(true)}
+    params = with_stock(true, wanted)
+    found["with the stock of its NO_DISPATCH row"] = level(params)
+    params = with_enforced(params, paper.ELEVATOR_ENFORCED)
+    found["and its fifth of enforced cases"] = level(params)
+    factor = implied_visits() / found["this city"].visits_per_day
+    params = scale_capacity(params, factor)
+    found["and the visits of its TAIL row"] = level(params)
+    return found
+
+
+RULES = ("balanced", "no_dispatch")
+
+
+def level_words(found: Mapping[str, OfficeLevel]) -> str:
+    """Every office in a phrase."""
+    return "; ".join(
+        f"{name}: A30 {one.late:,.0f}, S {one.severe:,.0f}, Act. {one.acted:.2f}, "
+        f"{one.visits_per_day:.0f} visits a day"
+        for name, one in found.items()
+    )
+
+
+def why_level() -> str:
+    """What the table's own rows say of the office behind it."""
+    least, most = implied_stock()
+    days = [stock / PAPER_CASES_PER_DAY for stock in (least, most)]
+    return (
+        f"its NO_DISPATCH row begins with {least:,.0f} to {most:,.0f} cases over thirty days, "
+        f"{days[0]:.0f} to {days[1]:.0f} days of arrivals, and its TAIL row visits at least "
+        f"{implied_visits():.0f} a day where {PAPER_CASES_PER_DAY:.0f} come: no office that visits "
+        "so many is left with such a stock, so the level is that of the first day, which the paper "
+        "does not give"
+    )
+
+
 def _level(evidence: Evidence) -> Finding:
     scored = evidence.scored("measured", "elevator")
     resamples = evidence.resamples(scored)
-    shown, decisions = [], []
+    true = evidence.true("measured", "elevator", "elevator")
+    scale = PAPER_CASES_PER_DAY / float(true.backlog.cases_per_day.sum())
+    decisions, figures = [], {}
     for column in ("A30", "S", "Act."):
-        figure = resamples.figure(column_samples(scored, "BALANCED", column, resamples))
+        own = column_samples(scored, "BALANCED", column, resamples)
+        figure = resamples.figure(own if column == "Act." else scale * own)
         published = float(paper.ELEVATOR_TABLE["BALANCED"][COLUMNS[column]] or 0.0)
-        ours = Measured(figure.value, figure.lower, figure.upper)
-        decisions.append(decide_magnitude(ours, published, tolerance=LEVEL_TOLERANCE * published))
-        shown.append(f"{column} {figure.value:,.2f} ({figure.lower:,.2f} to {figure.upper:,.2f})")
-    figure = resamples.figure(column_samples(scored, "BALANCED", "A30", resamples))
-    ours = Measured(figure.value, figure.lower, figure.upper, ", ".join(shown))
+        figures[column] = Measured(figure.value, figure.lower, figure.upper)
+        tolerance = LEVEL_TOLERANCE * published
+        decisions.append(decide_magnitude(figures[column], published, tolerance=tolerance))
+    late = figures["A30"]
+    words = ", ".join(
+        f"{column} {one.value:,.2f} ({one.lower:,.2f} to {one.upper:,.2f})"
+        for column, one in figures.items()
+    )
+    words += f"; BALANCED played, {level_words(measure_offices(evidence))}"
     found = decide_all(decisions)
-    return Finding(ours, Decision(found.verdict, f"{found.reason}; the city's stock is another"))
+    ours = Measured(late.value, late.lower, late.upper, words)
+    return Finding(ours, Decision(found.verdict, f"{found.reason}; {why_level()}"))
 
 
 def _best_heuristic(evidence: Evidence) -> Finding:
@@ -245,7 +366,9 @@ CLAIMS = [
     Claim(
         "elevator_level", AREA, "BALANCED leaves A30 1,423, S 533 and an activity of 0.15",
         "Table 2", "A30 1423.2, S 532.7, Act. 0.15", "magnitude",
-        "each of the three within a quarter of the published figure",
+        "each of the three within a quarter of the published figure, backlogs scaled to the "
+        "paper's 47 complaints a day; beside it what is left where the stock, the enforced share "
+        "and the visits that its own rows imply are put in, one after the other",
         _level, ("elevator",), quote="Elevator policy comparison, 168-step test horizon",
     ),
     Claim(

@@ -13,7 +13,7 @@ from parity311.evaluation.metrics import price_note
 from parity311.studies.reproduction import published as paper
 from parity311.studies.reproduction import samples
 from parity311.studies.reproduction.claims.claim import Claim, Finding, percent
-from parity311.studies.reproduction.jobs import EQUITY_WEIGHT
+from parity311.studies.reproduction.jobs import EQUITY_WEIGHT, EQUITY_WEIGHTS, FOLLOWED
 from parity311.studies.reproduction.protocols import EQUITY_DOMAINS, RESIDENTIAL
 from parity311.studies.reproduction.samples import TODAY
 from parity311.studies.reproduction.verdicts import (
@@ -30,6 +30,7 @@ from parity311.studies.reproduction.verdicts import (
 
 if TYPE_CHECKING:
     from parity311.studies.reproduction.evidence import Evidence
+    from parity311.studies.reproduction.scoring import Scored
 
 AREA = "Equity"
 SCENARIO = "strong"
@@ -245,7 +246,58 @@ def _estimator(slug: str):
     return test
 
 
-CITY = "participation strong, capacity scarce; coverage per actionable incident, reported or not"
+def price_rows(evidence: Evidence) -> list[dict[str, Any]]:
+    """What parity costs by α₃ (RQ3), one row an agent and weight; the term is the programme's."""
+    found = []
+    for slug in FOLLOWED:
+        if slug in evidence.domains:
+            scored = evidence.scored(SCENARIO, slug)
+            found += [
+                _price_row(evidence, scored, slug, agent, weight)
+                for agent in SOURCES
+                for weight in (0.0, *EQUITY_WEIGHTS)
+                if scored.has(_with_weight(agent, weight))
+            ]
+    return found
+
+
+def _with_weight(agent: str, weight: float) -> str:
+    return f"{agent}_equity_{weight:.2f}" if weight else agent
+
+
+def _price_row(
+    evidence: Evidence, scored: Scored, slug: str, agent: str, weight: float
+) -> dict[str, Any]:
+    """Gap, and correct escalations and visits against the same agent without a weight."""
+    resamples, out_of = evidence.resamples(scored), evidence.programme.out_of
+    name = _with_weight(agent, weight)
+    own, plain = (samples.throughput(scored, one, resamples) for one in (name, agent))
+    shown = gap_figure(scored, name, resamples, out_of)
+    visits = [scored.total("visits", one).mean() for one in (name, agent)]
+    row = {
+        "domain": slug, "agent": agent, "weight": weight, "gap": shown.value,
+        "gap_lower": shown.lower, "gap_upper": shown.upper,
+        "gap_today": float(samples.gap(scored, TODAY, resamples, out_of)[0]),
+        "visits": visits[0] / visits[1] if visits[1] else None,
+    }  # fmt: skip
+    note = price_note(float(plain[0]) * resamples.episodes.shape[1])
+    if note:
+        return {**row, "price": None, "price_lower": None, "price_upper": None, "note": note}
+    price = percent(resamples.figure(1.0 - own / plain), most=1.0)
+    return {
+        **row, "price": price.value, "price_lower": price.lower, "price_upper": price.upper,
+        "note": "",
+    }  # fmt: skip
+
+
+CITY = (
+    "participation strong, capacity scarce; coverage per actionable incident, reported or not (in "
+    "the paper's programme per incident)"
+)
+TERM = (
+    "paid as the programme pays: the paper's by its term at every step (Eq. 9), ours by a coverage "
+    "price"
+)
 DOMAINS = (
     "the paper does not say in which domains; it links income to boiler, heat and housing (3.4), "
     "elevator is added here"
@@ -296,8 +348,7 @@ PARITY = [
             f"Paid for coverage, {agent.upper()} approaches parity in {slug}",
             source, "approaches parity (τ = 0.05)", "bound",
             f"gap between best and worst served quintile at most 0.05, where today's is larger; "
-            f"{CITY}; coverage price (mode dual) instead of the published per-step term, which "
-            f"cannot be learned from; {DOMAINS}",
+            f"{CITY}; {TERM}; {DOMAINS}",
             _parity(slug, agent), (slug,), quote=quote,
         ),
         Claim(
@@ -305,8 +356,8 @@ PARITY = [
             f"Parity costs {agent.upper()} 4 to 7 % of its throughput in {slug}",
             source, "≈4-7 %", "magnitude",
             f"share of correct escalations given up against the same agent without, where it "
-            f"reaches a gap of 0.05 and today's rule does not; {CITY}; tolerance half a point; "
-            f"{DOMAINS}",
+            f"reaches a gap of 0.05 and today's rule does not; {CITY}; {TERM}; tolerance half a "
+            f"point; {DOMAINS}",
             _price(slug, agent), (slug,),
             quote="a throughput cost of ≈4–7%" if agent == "reinforce" else
             "at a throughput penalty of approximately 4–7%",
