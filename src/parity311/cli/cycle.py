@@ -11,8 +11,11 @@ import typer
 from parity311.cli.lifecycle import By
 from parity311.cli.options import (
     DEFAULT_DATABASE,
+    KEPT_JOBS,
+    Address,
     DatabaseOption,
     Denominator,
+    EngineName,
     EquityForm,
     EquityMode,
     Json,
@@ -20,8 +23,10 @@ from parity311.cli.options import (
     RewardStrata,
     Runs,
     Seed,
+    ShardOption,
     Steps,
     Until,
+    Workers,
     check_packages,
     print_json,
     seed_option,
@@ -278,14 +283,20 @@ def feedback_command(
     capacity: Annotated[str, typer.Option(help="calibrated or scarce.")] = "scarce",
     seed: Annotated[int, seed_option("Of the first city; the others follow.")] = 1901,
     runs: Runs = Path("runs"),
+    engine: EngineName = "local",
+    address: Address = "",
+    workers: Workers = 0,
+    shard: ShardOption = "",
     as_json: Json = False,
 ) -> None:
     """Show what happens when a policy's own decisions become its training data."""
     check_packages()
+    from parity311.jobs.choose import choose_engine
     from parity311.lifecycle.feedback import ARMS, FeedbackConfig, run_feedback
     from parity311.lifecycle.feedback_page import write_feedback
     from parity311.pipelines.progress import progress_bars
 
+    where = choose_engine(engine, address, workers, shard)
     config = FeedbackConfig(
         domain=domain,
         rounds=rounds,
@@ -298,7 +309,7 @@ def feedback_command(
         world=world,
     )
     with progress_bars() as progress:
-        found = run_feedback(config, progress)
+        found = run_feedback(config, progress, where=where, kept=runs / KEPT_JOBS)
     written = write_feedback(found, runs)
     if as_json:
         print_json({**found, **written})
