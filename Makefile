@@ -10,14 +10,17 @@ ARGS ?=
 PROGRAMS := initdb:postgresql
 PEERS ?= $(basename $(notdir $(wildcard benchmarks/peers/*.txt)))
 .DEFAULT_GOAL := help
-.PHONY: help run test lint programs docs peers clean
+.PHONY: help run desk test lint programs docs peers clean
 
 help: ## Say what each verb does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
 run: $(VENV)/.core ## Build a small city, learn two domains, audit them, write report.html
 	@$(BIN)/parity311 run $(ARGS)
-	@echo "More: source $(BIN)/activate, then parity311 --help" >&2
+	@echo "More: make desk, or source $(BIN)/activate, then parity311 --help" >&2
+
+desk: $(VENV)/.desk ## Open the desk on a generated city's day: http://127.0.0.1:8311
+	@$(BIN)/parity311 serve $(ARGS)
 
 test: $(VENV)/.dev lint programs ## Check style, types and layers, then run every test
 	@$(BIN)/pytest -n 2 $(ARGS)
@@ -35,8 +38,10 @@ programs: ## Install the servers that tests start (root, Debian); elsewhere thos
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing >/dev/null; \
 	else echo "Not installed:$$missing; the tests that start them are skipped and say so" >&2; fi
 
-docs: $(VENV)/.dev ## Write the generated parts of README and docs
+docs: $(VENV)/.dev ## Write the generated parts of README and docs, then the site under site/
 	@$(BIN)/python -m docs.generate $(ARGS)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site is in site/: $(BIN)/python -m http.server --directory site, then port 8000"
 
 peers: ## Build the environments of the libraries we measure against (several GB)
 	@for name in $(PEERS); do \
@@ -60,5 +65,8 @@ $(VENV)/bin/python:
 $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@$(PIP) install -q -c constraints.txt -e . && touch $@
 
+$(VENV)/.desk: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@$(PIP) install -q -c constraints.txt -e '.[desk]' && touch $@ $(VENV)/.core
+
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@$(PIP) install -q -c constraints.txt -e '.[dev]' && touch $@ $(VENV)/.core
+	@$(PIP) install -q -c constraints.txt -e '.[dev]' && touch $@ $(VENV)/.core $(VENV)/.desk

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from parity311.domains import get_domain
+from parity311.errors import Parity311Error
 from parity311.evaluation.compare import later_flow
 from parity311.evaluation.frontier import play_frontier
 from parity311.evaluation.frontier_figures import (
@@ -33,6 +34,7 @@ from parity311.mdp.harness import Harness
 from parity311.pipelines.frontier import read_world
 from parity311.pipelines.run import RunConfig, ensure_city
 from parity311.resampling import mean_interval
+from parity311.storage.strict_json import to_plain
 from parity311.studies.reproduction.side_by_side import Call, run_calls
 from parity311.training import train
 from parity311.training.frontier import spread_preferences
@@ -187,31 +189,26 @@ def _bounds(figure: dict[str, Any], scale: float, form: str) -> str:
     return f"{text} ({scale * figure['lower']:{form}} to {scale * figure['upper']:{form}})"
 
 
-Measured = tuple[str, dict[str, Any]]
-"""Kind of a result, and the result."""
-
-
-def _measure_apart(slug: str, seed: int, kind: str) -> Measured:
+def _measure_apart(slug: str, seed: int, kind: str, out: Path | None) -> str:
+    """Measure one thing and keep it; where it cannot be, say so and let the others go on."""
     measure = measure_city if kind == "cities" else measure_assumptions
-    return kind, measure(slug, seed, ROOT / "cities")
+    try:
+        found = measure(slug, seed, ROOT / "cities")
+    except (Parity311Error, RuntimeError) as error:
+        return f"{kind} {slug} {seed} failed: {error}"
+    if out is None:
+        keep(found, kind)
+    else:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / f"{kind}-{slug}-{seed}.json").write_text(json.dumps(to_plain(found)) + "\n")
+    return f"{kind} {slug} {seed}"
 
 
-def calls_for(slugs: list[str], kinds: list[str]) -> list[Call]:
+def calls_for(slugs: list[str], kinds: list[str], out: Path | None) -> list[Call]:
     """What is measured: every city, and the assumptions in the first; the longest first."""
     tasks = [(slug, CITY_SEEDS[0], "sensitivity") for slug in slugs if "sensitivity" in kinds]
     tasks += [(slug, seed, "cities") for slug in slugs if "cities" in kinds for seed in CITY_SEEDS]
-    return [(_measure_apart, task) for task in tasks]
-
-
-def put(found: Measured, out: Path | None) -> None:
-    """Keep a result, or put it into a folder that travels."""
-    kind, result = found
-    if out is None:
-        keep(result, kind)
-        return
-    out.mkdir(parents=True, exist_ok=True)
-    name = f"{kind}-{result['domain']}-{result['city_seed']}.json"
-    (out / name).write_text(json.dumps(result) + "\n")
+    return [(_measure_apart, (*task, out)) for task in tasks]
 
 
 def gather(folder: Path) -> list[str]:
@@ -237,9 +234,10 @@ def main(arguments: list[str]) -> int:
         return 0
     kinds = ["sensitivity"] if given.sensitivity else ["cities"]
     kinds = ["cities", "sensitivity"] if given.both else kinds
-    for found in run_calls(calls_for(given.domains, kinds), given.workers):
-        put(found, given.out)
-        print(found[0], found[1]["domain"], found[1]["city_seed"], flush=True)
+    if given.out is None and given.workers > 1:
+        parser.error("several workers would write one file: give --out, then --gather")
+    for told in run_calls(calls_for(given.domains, kinds, given.out), given.workers):
+        print(told, flush=True)
     return 0
 
 

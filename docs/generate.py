@@ -24,8 +24,13 @@ from docs import under_reporting
 from docs.audit_figures import audit_block, recommend_block, records_block, shapley_block
 from docs.ceilings import ceilings_block
 from docs.city_years import city_years_block
+from docs.environments import environments_block
 from docs.equity_term import equity_block
+from docs.file_formats import formats_block
+from docs.front_page import findings_block
 from docs.frontier_figures import frontier_block, sensitivity_block
+from docs.leaderboard import leaderboard_block
+from docs.metrics import metrics_block
 from docs.off_policy_figures import off_policy_block
 from docs.other_seeds import seeds_block
 from docs.parity_figures import inspectors_block, parity_block
@@ -65,6 +70,11 @@ FILES = (
     "docs/explanation/city-years.md",
     "docs/how-to/use-nyc-open-data.md",
     "docs/how-to/route-complaints.md",
+    "docs/index.md",
+    "docs/reference/leaderboard.md",
+    "docs/reference/environments.md",
+    "docs/reference/metrics.md",
+    "docs/reference/file-formats.md",
 )
 MARK = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -253,6 +263,11 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "parity": parity_block,
     "parity-inspectors": inspectors_block,
     "quality": quality_block,
+    "findings": findings_block,
+    "leaderboard": leaderboard_block,
+    "environments": environments_block,
+    "metrics": metrics_block,
+    "file-formats": formats_block,
     "bench-audit": audit_block,
     "bench-shapley": shapley_block,
     "bench-records": records_block,

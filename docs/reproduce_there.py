@@ -38,6 +38,9 @@ ON_GPU = "*/grid,strong/boiler/*,strong/heat/*"
 """Jobs of 30 agents and more: a core would need minutes for each."""
 REPORT_SHARE = 0.4
 """Share of the time that is left for playing and judging."""
+TRAIN_STAGE = "parity311.studies.reproduction.train_stage"
+LEAST_S = 40.0
+"""A round of training is not begun with less."""
 CPU, GPU = {"JAX_PLATFORMS": "cpu"}, {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 LATE = "not all its agents were trained in the time there was."
 
@@ -109,34 +112,51 @@ def command(config: ReproduceConfig, stage: str, runs: Path) -> list[str]:
 
 
 def train(configs: list[ReproduceConfig], runs: Path, n_workers: int, seconds: float) -> None:
-    """Train all programmes at once, the large batches on the GPU, and bring them together."""
-    running = {}
-    stage = "parity311.studies.reproduction.train_stage"
+    """Train all programmes at once, the large batches on the GPU, and bring them together.
+
+    What a GPU did not finish (it may be full) is left to the cores, if there is time.
+    """
+    until = time.monotonic() + seconds
+    each = str(max(n_workers // len(configs), 1))
+    for round_ in (("cores", "gpu"), ("cores alone",)):
+        running = {}
+        for config in configs:
+            learn, log = config.folder(runs) / "learn", runs / f"{config.programme}.log"
+            left = until - time.monotonic()
+            own = [TRAIN_STAGE, str(learn), "--slice-s", f"{left:.0f}"]
+            there = ["--out", str(learn / "there"), "--checkpoints", str(learn / "checkpoints-gpu")]
+            calls = {
+                "cores": ([*own, "--skip", ON_GPU, "--workers", each], CPU),
+                "cores alone": ([*own, "--workers", each], CPU),
+                "gpu": ([*own, "--only", ON_GPU, "--workers", "3", *there], GPU),
+            }
+            for place in round_ if left > LEAST_S and untrained(learn) else ():
+                name = f"train {config.programme} on {place}"
+                running[name] = start(*calls[place], log)
+        wait(running, max(until - time.monotonic(), 0.0) + LEAST_S)
+        for config in configs:
+            gather(config.folder(runs) / "learn")
     for config in configs:
-        learn, log = config.folder(runs) / "learn", runs / f"{config.programme}.log"
-        own = [stage, str(learn), "--slice-s", str(seconds)]
-        each = str(max(n_workers // len(configs), 1))
-        calls = {
-            "cores": ([*own, "--skip", ON_GPU, "--workers", each], CPU),
-            "gpu": ([*own, "--only", ON_GPU, "--workers", "3", "--out", str(learn / "there"),
-                     "--checkpoints", str(learn / "there-checkpoints")], GPU),
-        }  # fmt: skip
-        for place, (call, extra) in calls.items():
-            running[f"train {config.programme} on {place}"] = start(call, extra, log)
-    wait(running, seconds + 60)
-    for config in configs:
-        learn = config.folder(runs) / "learn"
-        (learn / TRAINED).mkdir(exist_ok=True)
-        for path in (learn / "there").glob("*.safetensors"):
-            shutil.move(path, learn / TRAINED / path.name)
-        leave_out_untrained(learn)
+        leave_out_untrained(config.folder(runs) / "learn")
+
+
+def gather(learn: Path) -> None:
+    """Bring together what was trained in two places."""
+    (learn / TRAINED).mkdir(exist_ok=True)
+    for path in (learn / "there").glob("*.safetensors"):
+        shutil.move(path, learn / TRAINED / path.name)
+
+
+def untrained(learn: Path) -> set[str]:
+    """Domains of which some agent is not trained."""
+    _, jobs = read_plan(learn)
+    return {job.domain for job in jobs if not is_trained(job, learn, learn / TRAINED)}
 
 
 def leave_out_untrained(learn: Path) -> list[str]:
     """Take domains that are not whole out of the plan, with the reason; their names."""
     about, jobs = read_plan(learn)
-    target = learn / TRAINED
-    late = {job.domain for job in jobs if not is_trained(job, learn, target)}
+    late = untrained(learn)
     if late:
         untested = {**about.get("untested", {}), **dict.fromkeys(sorted(late), LATE)}
         rest = {k: v for k, v in about.items() if k not in ("plan_version", "untested")}

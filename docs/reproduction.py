@@ -91,7 +91,10 @@ def reproduction_block() -> str:
     rows = [{name: claims[name].get(key) for name in runs} for key in next(iter(claims.values()))]
     for title, verdicts in PARTS.items():
         own = [row for row in rows if _first_told(row)["verdict"] in verdicts]
-        lines += _part_lines(title, own, list(runs))
+        lines += _part_lines(title, [row for row in own if not _agrees(row)], list(runs))
+        agreeing = [_first_told(row)["claim"] for row in own if _agrees(row)]
+        if agreeing:
+            lines += [f"The paper's own figures agree in these places: {'; '.join(agreeing)}.", ""]
     return "\n".join(lines).rstrip()
 
 
@@ -119,6 +122,12 @@ def _first_told(row: Beside) -> dict[str, Any]:
     """The claim in the first run that took it up, the paper's programme first."""
     found = [one for one in row.values() if one is not None]
     return next((one for one in found if _told(one)), found[0])
+
+
+def _agrees(row: Beside) -> bool:
+    """Whether a claim is one of the paper's own figures against each other, and they agree."""
+    first = _first_told(row)
+    return first.get("kind") in ("arithmetic", "text") and first["verdict"] == "holds"
 
 
 def _row(cells: Sequence[object]) -> str:

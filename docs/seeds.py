@@ -11,6 +11,7 @@ from pathlib import Path
 
 REGISTER = Path(__file__).resolve().parent / "seeds.toml"
 STATUS = {
+    "reserved": "reserved",
     "tuning": "for tuning",
     "looked_at": "looked at once",
     "reused": "looked at more than once",
@@ -23,9 +24,9 @@ def read_register(path: Path = REGISTER) -> list[dict[str, str]]:
 
 
 def registered_seeds(path: Path = REGISTER) -> set[int]:
-    """Every seed that somebody has looked at."""
+    """Every seed that somebody has looked at: no figure of ours may rest on a reserved one."""
     found: set[int] = set()
-    for entry in read_register(path):
+    for entry in [one for one in read_register(path) if one["status"] != "reserved"]:
         for first, last in re.findall(r"(\d+)(?:–(\d+))?", entry["cities"]):
             found.update(range(int(first), int(last or first) + 1))
     return found

@@ -87,6 +87,10 @@ class RegistryError(Parity311Error):
     """An act on a policy that is refused, or a registry that cannot be opened or trusted."""
 
 
+class UnreachableError(RegistryError):
+    """A database that does not answer, or not now; an act that was cut off is undone whole."""
+
+
 class EstimationError(Parity311Error):
     """Too little, or contradictory, data for an estimate.
 

@@ -235,6 +235,9 @@ def test_a_domain_that_was_not_trained_in_time_is_left_out(tmp_path: Path) -> No
 def test_the_page_is_short_and_has_every_claim_once() -> None:
     lines = PAGE.read_text().splitlines()
     assert len(lines) <= 300
+    start = "The paper's own figures agree in these places: "
+    agreeing = [line.removeprefix(start)[:-1] for line in lines if line.startswith(start)]
+    places = "; ".join(agreeing).split("; ")
     for claim in CLAIMS.values():
         found = [line for line in lines if line.startswith(f"| {claim.claim} |")]
-        assert len(found) == 1, claim.claim
+        assert len(found) + places.count(claim.claim) == 1, claim.claim

@@ -24,6 +24,8 @@ from parity311.cli.cycle import (
     watch_command,
     weigh_command,
 )
+from parity311.cli.desk import serve_command
+from parity311.cli.leaderboard import leaderboard_command
 from parity311.cli.lifecycle import policies_app
 from parity311.cli.off_policy import backtest_command
 from parity311.cli.options import (
@@ -85,8 +87,10 @@ app.command("frontier")(frontier_command)
 app.command("documents")(documents_command)
 app.command("reproduce")(reproduce_command)
 app.command("parity")(parity_command)
+app.command("leaderboard")(leaderboard_command)
 app.command("recommend")(recommend_command)
 app.command("evaluate")(evaluate_command)
+app.command("serve")(serve_command)
 
 
 def _print_version(asked: bool) -> None:

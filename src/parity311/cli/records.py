@@ -261,6 +261,42 @@ def check_command(
         typer.echo(f"Next: parity311 records check {records} --what-for")
 
 
+@records_app.command("locate")
+def locate_command(
+    records: Annotated[Path, typer.Argument(help="Folder of imported records.")],
+    by: Annotated[
+        str, typer.Option(help="zip or community_board: a table by these, where tracts fail.")
+    ] = "",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="With --by: the table to write, for `parity311 audit TABLE.csv`."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Explain what could be placed, by what; count by ZIP or board where tracts cannot be had."""
+    from parity311.feeds.area_table import explain_places, write_area_table
+    from parity311.records.store import open_records
+
+    if bool(by) != (out is not None):
+        raise InputError("--by and --out go together; give both, or neither to explain only.")
+    opened = open_records(records)
+    found: dict[str, Any] = {"records": str(records), "places": explain_places(opened)}
+    if by and out is not None:
+        found["table"] = write_area_table(opened, by, out)
+    if as_json:
+        print_json(found)
+        return
+    for entry in found["places"]:
+        _print_places(entry)
+    if "table" in found:
+        table = found["table"]
+        typer.echo(
+            f"{table['rows']:,} rows in {table['areas']} areas ({by}); {table['without_tract']:,} "
+            f"of them have no tract, {table['without_area']:,} have no area either"
+        )
+        typer.echo(f"Next: parity311 audit {out}")
+
+
 @records_app.command("link")
 def link_command(
     records: Annotated[Path, typer.Argument(help="Folder of imported records.")],
@@ -344,6 +380,23 @@ def compare_command(
             f"[{row['lower']:.3f}, {row['upper']:.3f}] n={row['n']:<8,} "
             f"{row['other']:>8.3f}  {said}"
         )
+
+
+def _print_places(entry: dict[str, Any]) -> None:
+    """One domain: how many rows have a tract, by what; which do not, and what would help."""
+    share = entry["n_placed"] / entry["rows"] if entry["rows"] else 0.0
+    ways = ", ".join(f"{name} {n:,}" for name, n in entry["placed_by"].items()) or "nothing"
+    typer.echo(
+        f"{entry['domain']:<20} {entry['n_placed']:>9,} of {entry['rows']:>9,} have a tract "
+        f"({share:.0%}), by: {ways}"
+    )
+    for reason, n in entry["lost"].items():
+        typer.echo(f"{'':<20} {n:>9,} lost: {reason}")
+    if entry["lost"]:
+        carry = ", ".join(f"{name} {n:,}" for name, n in entry["lost_carry"].items() if n)
+        typer.echo(f"{'':<20} of those carry: {carry or 'nothing'}")
+    if entry["advice"]:
+        typer.echo(f"{'':<20} ! {entry['advice']}")
 
 
 def _print_links(links: dict[str, Any]) -> None:

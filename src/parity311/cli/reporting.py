@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from parity311.cli.options import DayFirst, Json, Runs, Seed, print_json, seed_option, within
+from parity311.cli.options import (
+    DayFirst,
+    Json,
+    Runs,
+    Seed,
+    Workers,
+    print_json,
+    seed_option,
+    within,
+)
 from parity311.cli.reporting_tables import (
     print_comparison,
     print_estimate,
@@ -168,6 +178,7 @@ def validate_command(
         int, typer.Option(help="With --worlds: cities of each.", callback=within(1, 1000))
     ] = 20,
     first_seed: Annotated[int, seed_option("With --worlds: of the first city.")] = 7,
+    workers: Workers = 0,
     seed: Seed = 0,
     runs: Runs = Path("runs"),
     as_json: Json = False,
@@ -176,7 +187,8 @@ def validate_command(
     if is_worlds == (city is not None):
         raise InputError("Give either --city DIR, or --worlds to have cities built; not both.")
     if city is None:
-        found = _try_worlds(domain, range(first_seed, first_seed + cities), runs, world or [])
+        seeds = range(first_seed, first_seed + cities)
+        found = _try_worlds(domain, seeds, runs, world or [], workers or os.cpu_count() or 1)
         if as_json:
             print_json(found)
         else:
@@ -191,12 +203,21 @@ def validate_command(
     print_validation(result)
 
 
-def _try_worlds(domain: str, seeds: range, runs: Path, worlds: list[str]) -> dict[str, Any]:
+def _try_worlds(
+    domain: str, seeds: range, runs: Path, worlds: list[str], n_workers: int
+) -> dict[str, Any]:
     from parity311.pipelines.progress import progress_bars
     from parity311.studies.worlds import try_worlds
 
     with progress_bars() as progress:
-        return try_worlds(domain, seeds, runs / "worlds", worlds=worlds, progress=progress)
+        return try_worlds(
+            domain,
+            seeds,
+            runs / "worlds",
+            worlds=worlds,
+            n_workers=n_workers,
+            progress=progress,
+        )
 
 
 @app.command("spatial")

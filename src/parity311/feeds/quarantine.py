@@ -46,7 +46,8 @@ def write_quarantine(work: ImportWork) -> None:
                 work,
                 f"""
 SELECT CASE file {names} END AS file, row, key, reason, code_domain AS domain, kind AS code,
-  received_text, received_at, borough, zip, longitude, latitude, bbl, bin
+  received_text, received_at, borough, zip, longitude, latitude, bbl, bin, community_board,
+  severity, channel, closed_at, visited_at, disposition_class
 FROM {quarantined(work)} WHERE source = {literal(source)} ORDER BY file, row""",
                 source,
             )

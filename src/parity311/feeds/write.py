@@ -83,7 +83,8 @@ SELECT *, {complaint_id()} AS complaint_id,
         connection,
         f"""
 SELECT complaint_id, incident_id, {literal(domain)} AS domain, category, severity, received_at,
-  tract, building_id, channel, CAST(NULL AS VARCHAR) AS language, located_by{fields}
+  tract, building_id, channel, CAST(NULL AS VARCHAR) AS language, located_by,
+  printf('%05d', zip) AS row_zip, CAST(community_board AS INTEGER) AS row_board{fields}
 FROM linked ORDER BY received_at, complaint_id""",
         table_path(out, "complaints", domain),
     )

@@ -23,7 +23,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemy
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 
-from parity311.errors import BusyError, RegistryError
+from parity311.errors import BusyError, RegistryError, UnreachableError
 
 WAIT_SECONDS = 10
 """How long a writer waits for another."""
@@ -178,7 +178,7 @@ class Database:
                     f"Another process has been writing {self.where} for {WAIT_SECONDS} seconds; "
                     "wait until it has ended. Nothing was changed."
                 ) from error
-            raise RegistryError(
+            raise UnreachableError(
                 f"The database at {self.where} does not do what was asked ({_first_line(error)}). "
                 "An act that was cut off is undone whole: look with `parity311 policies list`, "
                 "then try again."

@@ -60,8 +60,7 @@ def recommend_in_office(
 
     One complaint alone is answered and not kept: it takes no visit from anybody.
     """
-    version = registry.deciding(domain)
-    policy = registry.load(version) if version else _todays_policy(registry, domain)
+    version, policy = policy_in_office(registry, domain)
     found = policy.recommend(journal, capacity=capacity, complaint=complaint)
     nobody = np.full(len(found), "", dtype=object)
     shadows = tuple(
@@ -82,15 +81,29 @@ def recommend_in_office(
     return OfficeDay(version, found, arm, shadows, _keep(registry, rows))
 
 
-def _todays_policy(registry: Registry, domain: str) -> LoadedPolicy:
-    """Today's rule as any package of the domain carries it."""
+def policy_in_office(
+    registry: Registry, domain: str, package: Package | None = None, arm: str = POLICY_ARM
+) -> tuple[str | None, LoadedPolicy]:
+    """The version that decides in a domain and its policy; None and today's rule where none does.
+
+    Today's rule is what any package of the domain carries; `package` is for a registry that has
+    none. With the arm `today` it is asked for whoever decides.
+    """
+    version = registry.deciding(domain)
+    if version and arm != TODAY_ARM:
+        return version, registry.load(version)
+    return version, _todays_policy(registry, domain, package)
+
+
+def _todays_policy(registry: Registry, domain: str, otherwise: Package | None) -> LoadedPolicy:
     known = [one.version for one in registry.policies() if one.domain == domain]
-    if not known:
+    if not known and otherwise is None:
         raise RegistryError(
             f"In {domain!r} today's rule decides, and the registry has no package that carries it; "
             f"propose a policy first (`parity311 cycle {domain}`), or recommend by a folder."
         )
-    package = registry.load(known[-1]).package
+    package = registry.load(known[-1]).package if known else otherwise
+    assert package is not None
     manifest = {**package.manifest, "agent": TODAYS_RULE, "prices": [0.0] * N_STRATA}
     return LoadedPolicy(
         Package(package.rule, manifest, package.rule, package.params, package.seen, ())

@@ -151,12 +151,13 @@ def exposure_rate_even(table: ReportTable, areas: Areas, settings: Settings) -> 
 def _estimate(
     name: str, table: ReportTable, areas: Areas, settings: Settings, *, is_mixed: bool
 ) -> IncidentEstimate:
-    fitted = fit_exposure_rate(table, areas, settings, is_mixed=is_mixed)
-    assumption = settings.lifetime.describe(fitted.mean_lifetime_days)
+    settings = settings if settings.fits is not None else replace(settings, fits={})
     alone = None
     if settings.inspections is not None:
         without = replace(settings, inspections=None, closing_covariates=())
         alone = fit_exposure_rate(table, areas, without, is_mixed=is_mixed)
+    fitted = fit_exposure_rate(table, areas, settings, is_mixed=is_mixed)
+    assumption = settings.lifetime.describe(fitted.mean_lifetime_days)
     return estimate_from_fit(name, assumption, fitted, table, areas, settings, alone=alone)
 
 
@@ -171,7 +172,10 @@ def fit_exposure_rate(
         Let the rate vary between incidents of one cell (Gamma); undoes what conditioning on a
         first report does to it.
     """
-    lifetime = settings.lifetime
+    lifetime, known = settings.lifetime, {} if settings.fits is None else settings.fits
+    told = (repr(lifetime), settings.covariates, settings.closing_covariates, is_mixed)
+    if settings.inspections is None and told in known:
+        return known[told]
     use = table.informs_rate
     data = RowData(
         table.n_further[use].astype(np.float64),
@@ -188,8 +192,12 @@ def fit_exposure_rate(
     calls = LOG_CALLBACK if lifetime.law == "exponential" and data.found_ended.any() else NEVER
     model = Model(lifetime.law, cells, log_callback=calls, inspected=inspected)
     check_repeats(table, use)
-    fit = fit_rows(model, data, cells.row_cell[use], is_mixed=is_mixed)
-    return RateFit(cells, fit)
+    near = next((one.fit for name, one in known.items() if name[1::2] == told[1::2]), None)
+    fit = fit_rows(model, data, cells.row_cell[use], is_mixed=is_mixed, near=near)
+    found = RateFit(cells, fit)
+    if settings.inspections is None:
+        known[told] = found
+    return found
 
 
 def check_repeats(table: ReportTable, use: np.ndarray) -> None:
@@ -210,8 +218,15 @@ def check_repeats(table: ReportTable, use: np.ndarray) -> None:
     )
 
 
-def fit_rows(model: Model, data: RowData, cell: np.ndarray, *, is_mixed: bool = False) -> Fit:
-    """Fit a model, starting from the crude rate; raise where nothing can be told."""
+def fit_rows(
+    model: Model,
+    data: RowData,
+    cell: np.ndarray,
+    *,
+    is_mixed: bool = False,
+    near: Fit | None = None,
+) -> Fit:
+    """Fit a model, from the crude rate or a fit nearby; raise where nothing can be told."""
     n = len(cell)
     if n == 0:
         raise EstimationError(
@@ -221,9 +236,11 @@ def fit_rows(model: Model, data: RowData, cell: np.ndarray, *, is_mixed: bool = 
         )
     crude = data.n_further.sum() / max(float(data.exposure_days.sum()), 0.1)
     try:
-        fit = fit_hierarchy(model, data, cell, float(np.log(crude)), is_mixed=is_mixed)
+        fit = fit_hierarchy(model, data, cell, float(np.log(crude)), is_mixed=is_mixed, near=near)
     except np.linalg.LinAlgError:
         fit = None
+    if (fit is None or not fit.has_converged) and near is not None:
+        return fit_rows(model, data, cell, is_mixed=is_mixed)
     if fit is None or not fit.has_converged:
         raise EstimationError(
             f"The reporting rate did not converge on {n} incidents; give a lifetime "

@@ -31,13 +31,15 @@ from parity311.reporting.model import (
     make_positive,
     marginal_covariance,
 )
-from parity311.reporting.row_sums import Rows, skewness, sum_derivatives
+from parity311.reporting.row_sums import Rows, skewness
 
 MAX_STEPS = 60
 TOLERANCE = 1e-6
 """Newton decrement at which a climb has arrived (log-likelihood units per 100 areas)."""
 MAX_ROUNDS = 40
 SIGMA_TOLERANCE = 0.01
+TRIAL_TOLERANCE = 3e-4
+"""The same for a trial of the mixture's shape, whose evidence is wanted to a thousandth."""
 SHIFT_TOLERANCE = 1e-3
 """A round changes nothing when log σ moves by less than 1 % and the parameters by less than a
 thirtieth of a standard error."""
@@ -124,14 +126,14 @@ def _evidence_tilt(model: Model, rows: Rows, state: FitState) -> np.ndarray:
     return -0.5 * (np.concatenate(direct) - through_mode)
 
 
-def climb(model: Model, rows: Rows, state: FitState) -> FitState:
+def climb(model: Model, rows: Rows, state: FitState, tolerance: float = TOLERANCE) -> FitState:
     """Damped Newton steps at a fixed σ and tilt, from the state's curvature where it has one."""
     parameters, effects, sigma = state.parameters, state.effects, state.sigma
     here = state.curvature or curve(model, rows, parameters, effects, sigma)
     damping, n_steps, has_arrived = 0.0, 0, False
     while n_steps < MAX_STEPS and damping < 1e8:
         move, move_effects, decrement = _newton_move(model, here, state, damping)
-        has_arrived = decrement < TOLERANCE * max(1.0, len(effects) / 100)
+        has_arrived = decrement < tolerance * max(1.0, len(effects) / 100)
         if has_arrived:
             break
         n_steps += 1
@@ -202,7 +204,7 @@ LOG_SHAPE_START = -1.9
 SHAPE_STEP = 0.4
 N_SHAPES = 19
 """Grid of log k: k from 0.15, below which quadrature is poor, to 200, then no spread at all."""
-N_COARSE_ROWS = 30_000
+N_COARSE_ROWS = 12_000
 N_SHAPE_ROWS = (60_000, 200_000)
 """Rows that the shape is searched on, and told from where it turns out large and where small: a
 small spread needs less precision. The rest of the rows is fitted with the shape found."""
@@ -210,7 +212,7 @@ SMALL_SHAPE_STEP = 10
 """Grid step (k = 8) from which a shape counts as large."""
 LEAST_SPREAD, MAX_SHAPE = 1e-3, 1e4
 """A variance between incidents that is none; a Gamma shape that is as good as none."""
-N_WARM_ROWS = 100_000
+N_WARM_ROWS = 12_000
 """Longer tables are fitted to this many rows first, so that few passes see all of them."""
 
 
@@ -267,6 +269,8 @@ class Fit:
     """What is known of how rates vary between incidents of one place, where that is asked."""
     log_likelihood: float = float("nan")
     """Of the rows, at the mode of parameters and effects; without priors."""
+    tilt: np.ndarray | None = None
+    """As in the state it was settled in."""
 
     @property
     def covariance(self) -> np.ndarray:
@@ -303,7 +307,13 @@ class Fit:
 
 
 def fit_hierarchy(
-    model: Model, data: RowData, cell: np.ndarray, start_log_rate: float, *, is_mixed: bool = False
+    model: Model,
+    data: RowData,
+    cell: np.ndarray,
+    start_log_rate: float,
+    *,
+    is_mixed: bool = False,
+    near: Fit | None = None,
 ) -> Fit:
     """Find the mode and the spread of the area effects.
 
@@ -313,17 +323,18 @@ def fit_hierarchy(
         (n_rows,) cell of every row.
     is_mixed
         Whether rates vary between incidents of one place (Gamma), its shape found as well.
+    near
+        A fit of the same rows under something else assumed: where to start.
     """
-    parameters = model.prior_mean
-    parameters[0] = start_log_rate
-    state = FitState(
-        parameters, np.zeros(model.cells.n_areas), SIGMA_START, np.zeros(len(parameters))
-    )
     rows = Rows.sort(data, cell, len(model.cells.area))
-    state = settle(model, _some(rows, N_WARM_ROWS), state)
+    if near is None:
+        state = settle(model, _some(rows, N_WARM_ROWS), _start(model, start_log_rate))
+    else:
+        state = _start_near(model, near)
     between = None
     if is_mixed:
-        between, state = _find_spread(model, rows, state)
+        shape = None if near is None or near.between is None else _step_of(near.between.mode)
+        between, state = _find_spread(model, rows, state, shape)
         model = replace(model, mixture=spread_mixture(between.mode))
     state = settle(model, rows, state)
     return Fit(
@@ -335,10 +346,38 @@ def fit_hierarchy(
         state.n_steps,
         state.has_converged,
         between,
-        sum_derivatives(
-            model.law, model.mixture, model.unpack(state.parameters, state.effects), rows
-        ).value,
+        state.here.rows_value,
+        state.tilt,
     )
+
+
+def _start(model: Model, log_rate: float) -> FitState:
+    """Everything at its prior mean, but for the level of the rate."""
+    parameters = model.prior_mean
+    parameters[0] = log_rate
+    effects = np.zeros(model.cells.n_areas)
+    return FitState(parameters, effects, SIGMA_START, np.zeros(len(parameters)))
+
+
+def _start_near(model: Model, near: Fit) -> FitState:
+    """What both models have at the other's mode; the rest, and what is given, at its prior mean."""
+    parameters = _carry(model, near, near.parameters, model.prior_mean)
+    tilt = np.zeros(len(parameters))
+    if near.tilt is not None:
+        tilt = _carry(model, near, near.tilt, tilt)
+    return FitState(parameters, near.effects, near.sigma, tilt)
+
+
+def _carry(model: Model, near: Fit, values: np.ndarray, else_: np.ndarray) -> np.ndarray:
+    """Values of another model's parameters, put to those that both estimate."""
+    out = else_.copy()
+    rate, closing = near.model.split(values)
+    out[: len(rate)], out[-2:] = rate, values[-2:]
+    # Closing rates: a level, slopes along covariates that one of both may lack, patterns.
+    own = model.split(out)[1]
+    n_patterns = min(len(closing), len(own)) - 1
+    own[0], own[len(own) - n_patterns :] = closing[0], closing[len(closing) - n_patterns :]
+    return np.where(model.is_free, out, else_)
 
 
 def _some(rows: Rows, n_at_most: int) -> Rows:
@@ -350,20 +389,23 @@ def _some(rows: Rows, n_at_most: int) -> Rows:
     return Rows(rows.data.take(some), rows.cell[some], rows.n_cells)
 
 
-def _find_spread(model: Model, rows: Rows, state: FitState) -> tuple[Spread, FitState]:
+def _find_spread(
+    model: Model, rows: Rows, state: FitState, start: int | None
+) -> tuple[Spread, FitState]:
     """Find v = 1/k where the evidence is highest.
 
     Trials on few rows climb a grid of log k, from no spread down, in steps that halve; on many rows
-    they climb on in the smallest step until the best has a worse one on either side. The parabola
-    in v through the three gives mean and sd.
+    they climb on in the smallest step, or begin there if a start is known, until the best has a
+    worse one on either side. The parabola in v through the three gives mean and sd.
     """
-    best = N_SHAPES - 1
-    for stride in (4, 2):
+    best = N_SHAPES - 1 if start is None else start
+    for stride in (4, 2) if start is None else ():
         few = _some(rows, N_COARSE_ROWS)
         best, tried = _climb_grid(model, few, state, best, stride)
         state = tried[best][1]
     many = _some(rows, N_SHAPE_ROWS[0 if best >= SMALL_SHAPE_STEP else 1])
-    state = settle(_with_shape(model, best), many, state)
+    if start is None:
+        state = settle(_with_shape(model, best), many, state)
     best, tried = _climb_grid(model, many, state, best, 1)
     middle = min(max(best, 1), N_SHAPES - 2)
     steps = np.array([middle - 1, middle, middle + 1])
@@ -406,6 +448,13 @@ def _spread_of(step: int) -> float:
     return 0.0 if step == N_SHAPES - 1 else float(np.exp(-(LOG_SHAPE_START + step * SHAPE_STEP)))
 
 
+def _step_of(spread: float) -> int:
+    """The step of the grid that is nearest to v."""
+    if spread < LEAST_SPREAD:
+        return N_SHAPES - 1
+    return int(np.clip(round((-np.log(spread) - LOG_SHAPE_START) / SHAPE_STEP), 0, N_SHAPES - 1))
+
+
 def _with_shape(model: Model, step: int) -> Model:
     """The model with the Gamma mixture of a step of the grid."""
     return replace(model, mixture=spread_mixture(_spread_of(step)))
@@ -416,7 +465,8 @@ def _try_shape(
 ) -> float:
     """Evidence of a step of the grid, computed once."""
     if step not in tried:
-        found = climb(_with_shape(model, step), rows, replace(start, curvature=None))
+        start = replace(start, curvature=None)
+        found = climb(_with_shape(model, step), rows, start, TRIAL_TOLERANCE)
         tried[step] = (_evidence(found) - _spread_of(step) / SPREAD_MEAN, found)
     return tried[step][0]
 

@@ -123,21 +123,31 @@ def _exponential_window(
     total = rate + closing
     ended = np.log(closing + TINY) - total * s
     still = np.log(rate + TINY) - total * d
-    either = np.logaddexp(ended, still)
-    a, b = np.exp(ended - either), np.exp(still - either)
+    either, b = _add_logs(ended, still)
+    a = 1.0 - b
     p = rate / total
-    rs, rd, cs, cd = rate * s, rate * d, closing * s, closing * d
-    gap_r, gap_c, ab = rd - rs - 1.0, 1.0 + cd - cs, a * b
+    length = d - s
+    gap_r, gap_c, ab = rate * length - 1.0, 1.0 + closing * length, a * b
     bend = p * (1.0 - p)
+    waited = s + b * length  # a·s + b·d
+    rate_waited, closing_waited = rate * waited, closing * waited
     return Logarithm(
         either - np.log(total),
-        {RATE: b * (1.0 - rd) - a * rs - p, CLOSING: a * (1.0 - cs) - b * cd - (1.0 - p)},
+        {RATE: b - rate_waited - p, CLOSING: p - b - closing_waited},
         {
-            (RATE, RATE): ab * gap_r**2 - a * rs - b * rd - bend,
+            (RATE, RATE): ab * gap_r * gap_r - rate_waited - bend,
             (RATE, CLOSING): ab * gap_r * gap_c + bend,
-            (CLOSING, CLOSING): ab * gap_c**2 - a * cs - b * cd - bend,
+            (CLOSING, CLOSING): ab * gap_c * gap_c - closing_waited - bend,
         },
     )
+
+
+def _add_logs(one: np.ndarray, two: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Logarithm of a sum, and the second's share in it, by one exponential."""
+    gap = two - one
+    small = np.exp(-np.abs(gap))
+    large = 1.0 / (1.0 + small)
+    return np.maximum(one, two) - np.log(large), np.where(gap > 0.0, large, small * large)
 
 
 def _called_window(
@@ -147,12 +157,18 @@ def _called_window(
     s, d = data.last_delay_days, data.exposure_days
     is_called = data.found_ended > 0
     until = np.where(is_called, d, np.maximum(data.called_until_days, s))
+    if not np.any(until > s):
+        return _exponential_window(rate, closing, s, d)
     log_k, slope, bend = _log_waiting(rate, closing, callback, s, until - s)
     slope[CLOSING] = slope[CLOSING] + 1.0
     log_k = log_k + np.log(closing)
+    if np.all(is_called):
+        slope[CALLBACK] = slope[CALLBACK] + 1.0
+        return Logarithm(log_k + np.log(callback), slope, bend)
     after = _exponential_window(rate, closing, until, d)
-    value = np.where(is_called, log_k, np.logaddexp(log_k, after.value))
-    ended = np.where(is_called, 1.0, np.exp(log_k - value))
+    value, open_share = _add_logs(log_k, after.value)
+    value = np.where(is_called, log_k, value)
+    ended = np.where(is_called, 1.0, 1.0 - open_share)
     either = ended * (1.0 - ended)
     nothing = np.zeros_like(d)
     gap = {place: slope[place] - after.slope.get(place, nothing) for place in slope}
@@ -250,7 +266,7 @@ def silent_terms(
     found = _called_window(none, closing, callback, data._replace(last_delay_days=none))
     bend = {pair: part for pair, part in found.bend.items() if RATE not in pair}
     return Logarithm(
-        found.value, {place: found.slope[place] for place in (CLOSING, CALLBACK)}, bend
+        found.value, {place: part for place, part in found.slope.items() if place != RATE}, bend
     )
 
 
@@ -342,6 +358,11 @@ def row_derivatives(
     y, logit = data.n_further, packed[:, SILENT]
     log_speak = y * packed[:, RATE] + seen.value
     seen.slope[RATE] = seen.slope[RATE] + y
+    if np.all(y > 0):
+        silent = 1.0 / (1.0 + np.exp(-logit))
+        slope, bend = seen.slope | {SILENT: -silent}, dict(seen.bend)
+        bend[SILENT, SILENT] = -silent * (1.0 - silent)
+        return log_speak - np.logaddexp(0.0, logit), slope, bend
     quiet = silent_terms(law, np.exp(packed[:, CLOSING]), np.exp(packed[:, CALLBACK]), data)
     log_quiet, quiet_slope, quiet_bend = (0.0, {}, {}) if quiet is None else quiet
     log_odds = np.where(y == 0, log_speak - log_quiet - logit, np.inf)

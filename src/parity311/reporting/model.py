@@ -132,6 +132,8 @@ class Curvature:
     """(n_areas, n_parameters)"""
     cell_bend: np.ndarray
     """(n_cells,) second derivative of the rows' likelihood in log λ."""
+    rows_value: float
+    """Log likelihood of the rows alone."""
 
     def spread(self, sigma: float) -> np.ndarray:
         """(n_areas,) precision of the effects given the parameters."""
@@ -154,7 +156,7 @@ def curve(
     packed = model.unpack(parameters, effects)
     found = sum_derivatives(model.law, model.mixture, packed, rows)
     value, gradient, information = found.value, found.gradient, -found.hessian
-    cell_bend = found.hessian[:, RATE, RATE].copy()
+    cell_bend, rows_value = found.hessian[:, RATE, RATE].copy(), found.value
     if model.inspected is not None:
         seen = model.inspected
         found = inspection_derivatives(
@@ -164,7 +166,7 @@ def curve(
         np.add.at(gradient, seen.cell, found.gradient)
         np.add.at(information, seen.cell, -found.hessian)
     blocks = _assemble(model, parameters, effects, sigma, value, gradient, information)
-    return Curvature(*blocks, cell_bend)
+    return Curvature(*blocks, cell_bend, rows_value)
 
 
 def _assemble(

@@ -25,7 +25,11 @@ of them stay in the processor's cache and below the size that is given back to t
 
 
 class Rows(NamedTuple):
-    """Rows in the order of their cells, so that sums over cells are sums over runs."""
+    """Rows in the order of their kind and then of their cells: sums over cells are over runs.
+
+    Rows of one kind (reported again or not; closed by a call, by nobody until then, or neither)
+    need a part of the formula only.
+    """
 
     data: RowData
     cell: np.ndarray
@@ -33,9 +37,21 @@ class Rows(NamedTuple):
 
     @staticmethod
     def sort(data: RowData, cell: np.ndarray, n_cells: int) -> Rows:
-        """Put rows into the order of their cells."""
-        order = np.argsort(cell, kind="stable")
+        """Put rows into the order of their kind and their cells."""
+        called = np.where(
+            data.found_ended > 0, 2, data.called_until_days > data.last_delay_days
+        ).astype(np.int64)
+        order = np.lexsort((cell, 2 * called + (data.n_further > 0)))
         return Rows(data.take(order), cell[order], n_cells)
+
+    def blocks(self, size: int) -> list[slice]:
+        """Rows of one kind each, at most so many at a time."""
+        ends = [*np.flatnonzero(np.diff(self.cell) < 0) + 1, len(self.cell)]
+        found, start = [], 0
+        for end in map(int, ends):
+            found += [slice(at, min(at + size, end)) for at in range(start, end, size)]
+            start = end
+        return found
 
 
 def sum_derivatives(law: str, mixture: Mixture, packed: np.ndarray, rows: Rows) -> Derivatives:
@@ -47,13 +63,11 @@ def sum_derivatives(law: str, mixture: Mixture, packed: np.ndarray, rows: Rows) 
         (n_cells, 4) parameters of every cell.
     """
     law = resolve_law(law, rows.data)
-    n = len(rows.cell)
     gradient = np.zeros((rows.n_cells, N_PARAMETERS))
     hessian = np.zeros((rows.n_cells, N_PARAMETERS, N_PARAMETERS))
     size = max(N_BLOCK // len(mixture.weight), 256)
 
-    def sum_block(start: int) -> tuple[float, np.ndarray, dict, dict]:
-        block = slice(start, start + size)
+    def sum_block(block: slice) -> tuple[float, np.ndarray, dict, dict]:
         cell = rows.cell[block]
         value, first, second = row_derivatives(law, mixture, packed[cell], rows.data.take(block))
         runs = np.flatnonzero(np.diff(cell, prepend=-1))
@@ -62,7 +76,7 @@ def sum_derivatives(law: str, mixture: Mixture, packed: np.ndarray, rows: Rows) 
         return float(value.sum()), cell[runs], slopes, bends
 
     total = 0.0
-    for value, cell, slopes, bends in _in_threads(sum_block, range(0, n, size)):
+    for value, cell, slopes, bends in _in_threads(sum_block, rows.blocks(size)):
         total += value
         for i, part in slopes.items():
             gradient[cell, i] += part
@@ -73,11 +87,12 @@ def sum_derivatives(law: str, mixture: Mixture, packed: np.ndarray, rows: Rows) 
     return Derivatives(total, gradient, hessian)
 
 
-def _in_threads(compute: Any, starts: range) -> list:
-    if len(starts) <= 1:
-        return [compute(start) for start in starts]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(compute, starts))
+def _in_threads(compute: Any, blocks: list[slice]) -> list:
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if n_cores == 1 or len(blocks) <= 1:
+        return [compute(block) for block in blocks]
+    with ThreadPoolExecutor(n_cores) as pool:
+        return list(pool.map(compute, blocks))
 
 
 SKEW_STEP = 1e-4

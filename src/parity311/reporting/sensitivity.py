@@ -63,6 +63,7 @@ def lifetime_band(
             seed=settings.seed,
             covariates=settings.covariates,
             proxy_of=settings.proxy_of,
+            fits=settings.fits,
         )
         draws = total_by_stratum(again, strata, np.random.default_rng(settings.seed)).draws
         low, high = np.percentile(draws.sum(axis=1), INTERVAL, axis=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -52,3 +53,6 @@ class Settings:
     """What inspections that did not depend on reports found."""
     proxy_of: str = "exposure_rate"
     """Estimator that ``acs_proxy`` is fitted to."""
+    fits: dict[Any, Any] | None = field(default=None, compare=False, repr=False)
+    """Fits of the same table and areas, kept here as they are made: one that is asked for again is
+    not made again, another starts from the first. None: every fit is made from nothing."""

@@ -272,8 +272,9 @@ def score_scenario(name: str, city: KnownReports, seed: int) -> list[Score | Ref
 def score_trials(case: KnownReports, trials: list[Trial], seed: int) -> list[Score | Refusal]:
     """Run every trial on a case; one that cannot be computed says why."""
     rows: list[Score | Refusal] = []
+    fits: dict[Any, Any] = {}
     for trial in trials:
-        settings = _settings(case, trial, seed)
+        settings = replace(_settings(case, trial, seed), fits=fits)
         begun = time.perf_counter()
         given = {field: getattr(settings, field) for field in settings.__dataclass_fields__}
         try:

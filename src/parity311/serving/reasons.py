@@ -32,7 +32,7 @@ def give_reasons(
 ) -> list[tuple[str, ...]]:
     """Reasons for the cases at these positions, the strongest first."""
     if policy.sight.rank is not None:
-        return _facts(cases, rows, as_of)
+        return tell_facts(cases, rows, as_of)
     seen, action = choice.observation[rows], choice.action[rows]
     # Cases that look the same to the policy have the same reasons.
     first, which = _find_distinct(np.column_stack([seen, action.astype(seen.dtype)]))
@@ -113,7 +113,7 @@ def _say(
     return tuple(dict.fromkeys(said))
 
 
-def _facts(cases: Cases, rows: np.ndarray, as_of: float) -> list[tuple[str, ...]]:
+def tell_facts(cases: Cases, rows: np.ndarray, as_of: float) -> list[tuple[str, ...]]:
     """What of each case decides its place where a policy decides about the whole office."""
     urgent, aged, often = (PHRASES[name] for name in ("severity", "age_days", "n_reports"))
     is_urgent = (cases.code[rows] <= 1).tolist()

@@ -8,7 +8,11 @@ told is a mean over cities and how often an interval held.
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -52,6 +56,7 @@ def try_worlds(
     folder: Path,
     *,
     worlds: Sequence[str] = (),
+    n_workers: int = 1,
     progress: Progress,
 ) -> dict[str, Any]:
     """Score the default estimator in cities of every world.
@@ -62,6 +67,8 @@ def try_worlds(
         Holds a file a city and world; what is there is not done again.
     worlds
         Names of `departures`; all but the reserved one if empty.
+    n_workers
+        Cities at once, each in a process and on a core of its own.
     """
     process = get_domain(domain).process
     if not isinstance(process, ComplaintProcess):
@@ -74,14 +81,12 @@ def try_worlds(
         get_departure(name)
     holds_own(folder, ("*-*-*.json",), "cities of many worlds")
     folder.mkdir(parents=True, exist_ok=True)
-    rows, total = [], len(names) * len(seeds)
-    for number, (seed, name) in enumerate((seed, name) for seed in seeds for name in names):
-        progress(f"{domain}: cities", number, total)
-        part = folder / f"{domain}-{name}-{seed}.json"
-        if not part.exists():
-            write_json(part, _score_city(process, name, seed, folder))
-        rows += read_json(part)
-    progress(f"{domain}: cities", total, total)
+    parts = {
+        (name, seed): folder / f"{domain}-{name}-{seed}.json" for seed in seeds for name in names
+    }
+    missing = [job for job, part in parts.items() if not part.exists()]
+    _score_cities(domain, missing, folder, n_workers, partial(progress, f"{domain}: cities"))
+    rows = [row for part in parts.values() for row in read_json(part)]
     found = summarise(rows)
     return {
         "domain": domain,
@@ -92,10 +97,42 @@ def try_worlds(
     }
 
 
-def _score_city(
-    process: ComplaintProcess, world: str, seed: int, folder: Path
-) -> list[dict[str, Any]]:
-    """Build a city aside, score every trial, and leave nothing of it."""
+def _score_cities(
+    domain: str, jobs: list[tuple[str, int]], folder: Path, n_workers: int, progress: Any
+) -> None:
+    """Score worlds and seeds, some at once; each is kept as soon as it is done."""
+
+    def keep(done: int, job: tuple[str, int], rows: list[dict[str, Any]]) -> None:
+        write_json(folder / f"{domain}-{job[0]}-{job[1]}.json", rows)
+        progress(done, len(jobs))
+
+    progress(0, len(jobs))
+    n_workers = min(n_workers, len(jobs))
+    if n_workers <= 1:
+        for done, job in enumerate(jobs, 1):
+            keep(done, job, score_city(domain, *job, folder))
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(n_workers, context, _take_core, (context.Value("i", 0),)) as pool:
+        waiting = {pool.submit(score_city, domain, *job, folder): job for job in jobs}
+        for done, future in enumerate(as_completed(waiting), 1):
+            keep(done, waiting[future], future.result())
+
+
+def _take_core(counter: Any) -> None:
+    """Keep a process on a core of its own, so that it starts no threads beside the others."""
+    if not hasattr(os, "sched_setaffinity"):
+        return
+    with counter.get_lock():
+        place, counter.value = counter.value, counter.value + 1
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[place % len(cores)]})
+
+
+def score_city(domain: str, world: str, seed: int, folder: Path) -> list[dict[str, Any]]:
+    """Build a city aside in a folder, score every trial, and leave nothing of it."""
+    process = get_domain(domain).process
+    assert isinstance(process, ComplaintProcess)
     with TemporaryDirectory(dir=folder, prefix=".city-") as aside:
         city = build_city(
             [process], "small", seed, PARTICIPATION, CAPACITY,

@@ -61,13 +61,13 @@ def test_the_bars_notice_what_does_not_hold(rows: list[dict], missed: int) -> No
 def test_what_is_kept_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[tuple[str, int]] = []
 
-    def score(process: Any, world: str, seed: int, folder: Path) -> list[dict]:
+    def score(domain: str, world: str, seed: int, folder: Path) -> list[dict]:
         done.append((world, seed))
         if len(done) == 3:
             raise KeyboardInterrupt
         return [row(world, 0.01 * seed)]
 
-    monkeypatch.setattr(worlds, "_score_city", score)
+    monkeypatch.setattr(worlds, "score_city", score)
     asked: dict[str, Any] = {"worlds": ["default", "gamma"], "progress": silent}
     with pytest.raises(KeyboardInterrupt):
         try_worlds("crane", [1, 2], tmp_path / "worlds", **asked)
@@ -80,7 +80,7 @@ def test_what_is_kept_is_not_done_again(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_reserved_world_is_tried_only_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worlds, "_score_city", lambda process, world, *_: [row(world, 0.0)])
+    monkeypatch.setattr(worlds, "score_city", lambda domain, world, *_: [row(world, 0.0)])
     names = try_worlds("crane", [1], tmp_path / "all", progress=silent)["worlds"]
     assert worlds.RESERVED not in names
     assert len(names) == 11

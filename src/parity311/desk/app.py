@@ -1,0 +1,107 @@
+"""The application: rooms, what is asked of every request, and how errors are told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from importlib import resources
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+
+from parity311.desk.desk import Desk
+from parity311.desk.refusals import DeskRefusal, TooLargeError
+from parity311.desk.rooms import ROOMS
+from parity311.desk.web import HEADERS, is_same_site, render_error
+from parity311.errors import BusyError, Parity311Error, RegistryError, UnreachableError
+from parity311.version import __version__
+
+MOST_BYTES = 20_000_000
+"""Largest body: a table to audit."""
+Next = Callable[[Request], Awaitable[Response]]
+
+
+def make_app(desk: Desk, *, starts: Callable[[], None] | None = None,
+             stops: Callable[[], None] | None = None) -> FastAPI:  # fmt: skip
+    """The web application over a desk; `starts` and `stops` run with the server."""
+
+    @asynccontextmanager
+    async def live(_: FastAPI) -> AsyncIterator[None]:
+        if starts is not None:
+            starts()
+        yield
+        if stops is not None:
+            stops()
+
+    app = FastAPI(
+        title="parity311 desk", version=__version__, docs_url=None, redoc_url=None, lifespan=live
+    )
+    app.state.desk = desk
+    static = resources.files("parity311.desk") / "static"
+    app.mount("/static", StaticFiles(directory=str(static)), name="static")
+    for room in ROOMS:
+        app.include_router(room.router)
+    app.middleware("http")(_guard)
+    _tell_errors(app)
+    return app
+
+
+async def _guard(request: Request, go_on: Next) -> Response:
+    """Refuse other sites' posts and oversized bodies; give every answer its headers."""
+    length = request.headers.get("content-length", "0")
+    if not is_same_site(request):
+        response = render_error(request, 403, "This form was sent from another site; it was "
+                                "not taken. Open the page here and send it again.")  # fmt: skip
+    elif not length.isdigit() or int(length) > MOST_BYTES:
+        response = render_error(
+            request, TooLargeError.status, f"The body is too large; {MOST_BYTES:,} bytes are taken."
+        )
+    else:
+        response = await go_on(request)
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    if not request.url.path.startswith("/static/"):
+        response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def status_of(error: Exception) -> int:
+    """The status of an error of ours: who can mend it decides."""
+    if isinstance(error, DeskRefusal):
+        return error.status
+    if isinstance(error, BusyError | UnreachableError):
+        return 503
+    return 409 if isinstance(error, RegistryError) else 400
+
+
+def _tell_errors(app: FastAPI) -> None:
+    def ours(request: Request, error: Any) -> Response:
+        return render_error(request, status_of(error), str(error))
+
+    def malformed(request: Request, error: Any) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"][1:]) or "the form"
+        return render_error(request, 400, f"{where}: {first['msg']}; correct it and send it again.")
+
+    def http(request: Request, error: Any) -> Response:
+        words = {
+            404: "There is no such page; the menu has those there are.",
+            405: "This address does not take this kind of request.",
+        }
+        return render_error(
+            request, error.status_code, words.get(error.status_code, str(error.detail))
+        )
+
+    def unforeseen(request: Request, error: Any) -> Response:
+        return render_error(
+            request, 500, "Something failed that should not have; it was logged. What you did was "
+            "kept whole or not at all: look at the case, then try again.",
+        )  # fmt: skip
+
+    app.add_exception_handler(Parity311Error, ours)
+    app.add_exception_handler(RequestValidationError, malformed)
+    app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(Exception, unforeseen)

@@ -1,0 +1,217 @@
+"""A complaint comes in: it becomes a case with a recommendation, or one more report of a case.
+
+The recommendation is made here, once; pages only read it. A complaint that comes twice under one
+id is taken once, so that whoever is not sure it arrived may send it again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from parity311.desk.accounts import utc_now
+from parity311.desk.offices import DeskOffice, due_at
+from parity311.desk.tables import CLOSED, CaseRow, PersonRow, ReportRow, VisitRow
+from parity311.errors import InputError
+from parity311.records.journal import Area
+from parity311.records.schema import CHANNELS, SEVERITIES
+
+SHOWN_TEXT = ("category", "severity", "tract", "building_id")
+CHECK_CODE_LENGTH = 8
+CHECK_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+"""Without those that look alike."""
+
+
+@dataclass(frozen=True)
+class NewComplaint:
+    """One report as it comes in; times are the city's."""
+
+    complaint_id: str
+    domain: str
+    category: str
+    severity: str
+    received_at: datetime
+    tract: str
+    building_id: str = ""
+    channel: str = "UNKNOWN"
+    language: str = ""
+    incident_id: str = ""
+    """what the source links reports of one incident by"""
+    units: float = 1.0
+    n_reports: int = 1
+    """how many there were already, of a case from before the desk"""
+    flags: Mapping[str, bool] | None = None
+    source: str = "desk"
+    person: Mapping[str, str] | None = None
+    """name, email, phone, words: kept apart"""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What became of a complaint."""
+
+    complaint_id: str
+    tracking: str
+    """id of the case it belongs to"""
+    check_code: str
+    """for the public page; empty where it had been handed out before"""
+    is_new: bool
+    """whether a case was made for it"""
+
+
+def take_in(
+    session: Session,
+    office: DeskOffice,
+    complaints: Sequence[NewComplaint],
+    now: datetime,
+) -> list[Taken]:
+    """Store complaints of one domain with their recommendation; the session has the turn."""
+    standing = office.standing(lambda: rows_of(session, office.domain), now)
+
+    def answer(one: NewComplaint) -> dict[str, Any]:
+        plain = {name: getattr(one, name) for name in ("complaint_id", *SHOWN_TEXT)}
+        more = {"received_at": _stamp(one.received_at), "units": one.units}
+        return office.answer(standing, plain | more | dict(one.flags or {}))
+
+    return [_take_one(session, office, one, answer) for one in complaints]
+
+
+def take_backlog(
+    session: Session, office: DeskOffice, complaints: Sequence[NewComplaint], now: datetime
+) -> int:
+    """Store what was open when the desk began, recommended all together; how many cases."""
+    found = office.answer_all(office.standing(list, now))
+    known = [one for one in complaints if one.complaint_id in found]
+    taken = [_take_one(session, office, one, lambda x: found[x.complaint_id]) for one in known]
+    return sum(one.is_new for one in taken)
+
+
+def _take_one(
+    session: Session,
+    office: DeskOffice,
+    one: NewComplaint,
+    answer: Callable[[NewComplaint], dict[str, Any]],
+) -> Taken:
+    check_complaint(office, one)
+    known = session.get(ReportRow, one.complaint_id)
+    if known is not None:
+        case = session.get_one(CaseRow, known.case_number)
+        return Taken(one.complaint_id, case.complaint_id, "", False)
+    case = _case_of_incident(session, one)
+    code = ""
+    is_new = case is None
+    if case is None:
+        case, code = _make_case(office, one, answer(one))
+        session.add(case)
+        session.flush()
+    else:
+        case.n_reports += 1
+        case.last_report_at = _stamp(one.received_at)
+    session.add(
+        ReportRow(
+            **{name: getattr(one, name) for name in ("complaint_id", "domain", *SHOWN_TEXT)},
+            **{name: getattr(one, name) for name in ("channel", "language", "incident_id")},
+            case_number=case.number,
+            received_at=_stamp(one.received_at),
+            flags=json.dumps(dict(one.flags or {})),
+        )
+    )
+    if one.person:
+        session.add(PersonRow(complaint_id=one.complaint_id, **one.person))
+    session.flush()
+    return Taken(one.complaint_id, case.complaint_id, code, is_new)
+
+
+def _make_case(
+    office: DeskOffice, one: NewComplaint, found: Mapping[str, Any]
+) -> tuple[CaseRow, str]:
+    plain = {name: getattr(one, name) for name in ("complaint_id", *SHOWN_TEXT)}
+    code, salt, code_hash = draw_check_code()
+    case = CaseRow(
+        **plain,
+        **found,
+        domain=one.domain,
+        received_at=_stamp(one.received_at),
+        due_at=_stamp(due_at(one.severity, one.received_at)),
+        flags=json.dumps(dict(one.flags or {})),
+        source=one.source,
+        units=one.units,
+        n_reports=one.n_reports,
+        stratum=office.past.areas[one.tract].stratum,
+        last_report_at=_stamp(one.received_at),
+        check_salt=salt,
+        check_hash=code_hash,
+        scored_at=utc_now(),
+    )
+    return case, code
+
+
+def check_complaint(office: DeskOffice, one: NewComplaint) -> Area:
+    """Where a complaint comes from; one that the office cannot take is refused."""
+    area = office.past.areas.get(one.tract)
+    if area is None:
+        raise InputError(
+            f"Tract {one.tract!r} was given, which this city does not have; give the eleven digits "
+            "of one of its tracts."
+        )
+    if one.severity not in SEVERITIES or one.channel not in CHANNELS:
+        raise InputError(
+            f"Severity {one.severity!r} and channel {one.channel!r} were given; allowed are "
+            f"{', '.join(SEVERITIES)} and {', '.join(CHANNELS)}."
+        )
+    return area
+
+
+def draw_check_code() -> tuple[str, str, str]:
+    """A check code, a salt, and the hash that is stored."""
+    code = "".join(secrets.choice(CHECK_LETTERS) for _ in range(CHECK_CODE_LENGTH))
+    salt = secrets.token_hex(8)
+    return code, salt, hash_check_code(salt, code)
+
+
+def hash_check_code(salt: str, code: str) -> str:
+    """What is stored of a check code; case and spaces do not count."""
+    plain = "".join(code.upper().split())
+    return hashlib.sha256(f"{salt}\n{plain}".encode()).hexdigest()
+
+
+def _case_of_incident(session: Session, one: NewComplaint) -> CaseRow | None:
+    """The case that the source's link says a report belongs to."""
+    if not one.incident_id:
+        return None
+    asked = (
+        select(CaseRow)
+        .join(ReportRow, ReportRow.case_number == CaseRow.number)
+        .where(ReportRow.incident_id == one.incident_id, ReportRow.domain == one.domain)
+    )
+    return session.scalars(asked.limit(1)).first()
+
+
+def rows_of(session: Session, domain: str) -> list[CaseRow]:
+    """Cases of a domain that came to the desk, oldest first."""
+    asked = select(CaseRow).where(CaseRow.domain == domain).order_by(CaseRow.received_at)
+    return list(session.scalars(asked))
+
+
+def record_visit(session: Session, case: CaseRow, visit: VisitRow) -> None:
+    """Store what an inspector found; the same visit told twice counts once."""
+    if session.get(VisitRow, visit.visit_id) is None:
+        visit.case_number = case.number
+        session.add(visit)
+
+
+def close_case(case: CaseRow, closed_at: datetime, disposition: str) -> None:
+    """End a case with what came of it; who decided stays on record."""
+    case.status, case.closed_at, case.disposition = CLOSED, _stamp(closed_at), disposition
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds")

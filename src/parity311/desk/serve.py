@@ -1,0 +1,157 @@
+"""Open a desk on records and a database, and serve it until somebody stops it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import select
+
+from parity311.desk.accounts import SAMPLE_ACCOUNTS, draw_password, make_account
+from parity311.desk.app import make_app
+from parity311.desk.desk import CityClock, Desk, Place
+from parity311.desk.offices import DeskOffice
+from parity311.desk.replay import CityReplay, Feeder, start_replay
+from parity311.desk.tables import AccountRow
+from parity311.desk.todays_rule import open_todays_rule
+from parity311.errors import InputError
+from parity311.lifecycle.registry import Registry
+from parity311.records.absent import no_such_domain
+from parity311.records.journal_reader import read_journal
+from parity311.records.store import Records, open_records
+from parity311.storage.aside import write_text_aside
+
+ACCOUNTS_FILE = "accounts.txt"
+DAYS_BEFORE_END = 30
+"""The day that is replayed where none is named, counted back from the end of the records."""
+DEMO_DOMAINS = ("heat", "elevator")
+THREADS = 40
+
+
+@dataclass(frozen=True)
+class ServeConfig:
+    """What a desk is started with."""
+
+    records: Path
+    folder: Path
+    database: str
+    domains: tuple[str, ...] = DEMO_DOMAINS
+    replay: bool = True
+    day: datetime | None = None
+    days: int = 1
+    speed: float = 60.0
+    left_share: float = 0.1
+    behind_https: bool = False
+
+
+def open_desk(config: ServeConfig) -> tuple[Desk, CityReplay | None, list[tuple[str, str]]]:
+    """A desk ready to serve, its replay, and accounts that were made now with their passwords.
+
+    Everything that can be refused is looked at before the database is made.
+    """
+    records = open_records(config.records)
+    for domain in config.domains:
+        if domain not in records.domains:
+            raise no_such_domain(records, domain)
+    moment = _first_moment(records, config)
+    journals = {domain: read_journal(records, domain, moment) for domain in config.domains}
+    packages = {
+        domain: open_todays_rule(config.folder / "todays-rule" / domain, domain)
+        for domain in config.domains
+    }
+    registry = Registry(config.database, makes=True)
+    offices = {
+        domain: DeskOffice(registry, domain, journals[domain], packages[domain], config.left_share)
+        for domain in config.domains
+    }
+    desk = Desk(
+        registry=registry,
+        offices=offices,
+        clock=CityClock(),
+        places=read_places(records),
+        folder=config.folder,
+        is_synthetic=not records.is_real,
+        behind_https=config.behind_https,
+    )
+    made = make_sample_accounts(desk)
+    replay = None
+    if config.replay:
+        replay = CityReplay(records, config.domains, moment, config.days)
+        start_replay(desk, replay, config.speed)
+    return desk, replay, made
+
+
+def _first_moment(records: Records, config: ServeConfig) -> datetime:
+    """The moment from which complaints come to the desk; what was before is its past."""
+    first, last = (datetime.combine(day, datetime.min.time()) for day in records.window)
+    if not config.replay:
+        return last
+    moment = config.day or max(last - timedelta(days=DAYS_BEFORE_END), first)
+    if not first <= moment <= last - timedelta(days=config.days):
+        raise InputError(
+            f"{config.days} days from {moment.date()} were asked for; {records.folder} has records "
+            f"from {first.date()} to {last.date()}. Choose a day between them."
+        )
+    return moment
+
+
+def read_places(records: Records) -> dict[str, Place]:
+    """Every tract with its position."""
+    rows = records.sql(
+        "SELECT geoid, borough, community_board, longitude, latitude FROM tracts ORDER BY geoid"
+    ).to_pylist()
+    return {
+        row["geoid"]: Place(
+            row["geoid"], row["borough"] or "", row["community_board"], row["longitude"],
+            row["latitude"],
+        )
+        for row in rows
+    }  # fmt: skip
+
+
+def make_sample_accounts(desk: Desk) -> list[tuple[str, str]]:
+    """One account a role where there is none at all, with passwords drawn now.
+
+    They are also kept in a file that only this user can read, until somebody removes it.
+    """
+    with desk.database.writing() as session:
+        if session.scalars(select(AccountRow).limit(1)).first() is not None:
+            return []
+        made = [(name, draw_password()) for name in SAMPLE_ACCOUNTS]
+        for name, password in made:
+            make_account(session, name, SAMPLE_ACCOUNTS[name], password)
+    path = desk.folder / ACCOUNTS_FILE
+    before = os.umask(0o077)
+    try:
+        write_text_aside(path, "".join(f"{name} {password}\n" for name, password in made))
+    finally:
+        os.umask(before)
+    return made
+
+
+def serve(desk: Desk, replay: CityReplay | None, host: str, port: int,
+          tell: Callable[[str], None]) -> None:  # fmt: skip
+    """Serve until a signal ends it; requests that began are finished."""
+    import anyio.to_thread
+    import uvicorn
+
+    feeder = Feeder(desk, replay) if replay is not None else None
+
+    def starts() -> None:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
+        if feeder is not None:
+            feeder.start()
+        tell(f"The desk is open at http://{host}:{port}")
+
+    def stops() -> None:
+        if feeder is not None:
+            feeder.stop()
+
+    app = make_app(desk, starts=starts, stops=stops)
+    uvicorn.run(
+        app, host=host, port=port, log_level="warning", access_log=False,
+        timeout_graceful_shutdown=10, server_header=False,
+    )  # fmt: skip

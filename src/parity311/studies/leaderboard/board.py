@@ -1,0 +1,351 @@
+"""A race: policies made from the estimated process of cities, scored under the truth, and a table.
+
+A part is what is measured at once (the rules with the ceiling, an agent) and is kept at its
+address; parts of a lane play the same episodes, so that they are paired. The table sets one lane
+after the other, best first, with intervals over cities.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from parity311.city.ensure import open_or_build
+from parity311.engines.heuristics import CaseTable
+from parity311.errors import InputError
+from parity311.estimation.world import World, make_world
+from parity311.evaluation.compare import (
+    agent_contenders,
+    best_contender,
+    hold_contender,
+    is_exact,
+    later_flow,
+    rule_contenders,
+)
+from parity311.evaluation.rollout import Contender, evaluate
+from parity311.evaluation.titles import TODAY, TODAY_TITLE, policy_title
+from parity311.mdp.harness import Harness
+from parity311.resampling import mean_interval
+from parity311.storage.aside import write_text_aside
+from parity311.studies.leaderboard.guests import Guest
+from parity311.studies.leaderboard.lanes import (
+    CAPACITY,
+    PARTICIPATION,
+    RESERVED,
+    RULES,
+    Lane,
+    RaceBudget,
+    part_path,
+)
+from parity311.training import train
+
+CEILING, BEST_KNOWN = "ceiling", "best_known"
+PURPOSES = ("score", "validate", "search")
+N_VALIDATING = 16
+"""Episodes of the estimated process on which the best rule of a city is chosen."""
+N_SEARCHING = 16
+"""Episodes under the truth on which a best known rule is searched for; others than are scored."""
+CAPACITY_SLACK = 1.05
+"""Visits, against those there are, beyond which a row is marked."""
+
+MakeEnvironment = Callable[[str, Any, str], Any]
+"""(domain, params, observation set) -> a Gymnasium environment."""
+BEST_RULE = "best_rule"
+TITLES = {
+    TODAY: TODAY_TITLE,
+    BEST_RULE: "best rule",
+    CEILING: "ceiling",
+    BEST_KNOWN: "best known",
+    "plan": "plan",
+}
+TOPS = (CEILING, BEST_KNOWN)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a lane is raced: one city, opened and estimated when something is missing."""
+
+    lane: Lane
+    seed: int
+    cities: Path
+    budget: RaceBudget
+
+    @cached_property
+    def world(self) -> World:
+        """The domain in its city; built with this domain alone."""
+        domain = self.lane.domain
+        records = open_or_build(
+            self.cities / f"race-{domain.slug}-{self.seed}", [domain.process],
+            preset="small", seed=self.seed, participation=PARTICIPATION, capacity=CAPACITY,
+        )  # fmt: skip
+        return make_world(domain, records)
+
+    @cached_property
+    def harness(self) -> Harness:
+        """What policies of the lane see and may do."""
+        return Harness(self.lane.domain, observation_set=self.lane.observation_set)
+
+    @property
+    def preference(self) -> np.ndarray:
+        """Weights of the published reward."""
+        return np.asarray(self.lane.domain.preference)
+
+    def keys(self, purpose: str, n: int) -> jax.Array:
+        """Keys of the episodes for one purpose: the same for every part."""
+        own = jax.random.fold_in(jax.random.key(self.seed), PURPOSES.index(purpose))
+        return jax.random.split(own, n)
+
+    def flow(self, is_true: bool) -> CaseTable | None:
+        """Cases that capacity binds on, where steps are independent."""
+        scored = self.world.true if is_true else self.world.estimated
+        return later_flow(self.harness, self.world.estimated, scored)
+
+
+def score(place: Place, contenders: Sequence[Contender]) -> list[dict[str, Any]]:
+    """Published reward of every policy under the truth, and its visits."""
+    flow = place.flow(True)
+    held = [hold_contender(place.harness, flow, one) for one in contenders]
+    keys = place.keys("score", place.budget.episodes)
+    played = evaluate(place.harness, place.world.true, held, keys)
+    reward = np.asarray(played.tally.published_reward, np.float64) @ place.preference
+    visits = np.asarray(played.tally.visits, np.float64).sum(axis=(1, 2))
+    complaints = np.asarray(played.tally.complaints, np.float64).sum(axis=(1, 2))
+    share = visits / np.maximum(complaints, 1.0)
+    limit = np.inf if flow is None else CAPACITY_SLACK * flow.capacity_share
+    return [
+        {
+            "policy": one.name,
+            "reward": float(reward[i].mean()),
+            "visits_per_complaint": float(share[i]),
+            "is_within_capacity": bool(share[i] <= limit),
+        }
+        for i, one in enumerate(held)
+    ]
+
+
+def measure_rules(place: Place) -> list[dict[str, Any]]:
+    """Rules made from the estimate, with what they promise there, and the ceiling."""
+    harness, world = place.harness, place.world
+    # Without a weight on equity nobody is paid by coverage prices.
+    rules = [one for one in rule_contenders(harness, world.estimated) if not one.is_priced]
+    flow = place.flow(False)
+    held = [hold_contender(harness, flow, one) for one in rules]
+    tried = evaluate(harness, world.estimated, held, place.keys("validate", N_VALIDATING))
+    promised = np.asarray(tried.tally.published_reward).mean(axis=1) @ place.preference
+    found = best_contender(
+        harness, place.flow(True), world.true, place.keys("search", N_SEARCHING), place.preference
+    )
+    best = replace(found, name=CEILING if is_exact(harness) else BEST_KNOWN)
+    rows = score(place, [*rules, best])
+    for row, value in zip(rows, promised, strict=False):
+        row["promised"] = float(value)
+    return rows
+
+
+def measure_agent(place: Place, agent: str) -> list[dict[str, Any]]:
+    """One agent that learned in the estimated process, or planned in it."""
+    trained = train(
+        place.lane.domain, place.world.estimated, agent, [place.lane.domain.preference],
+        [100 * place.seed], place.budget.steps, observation_set=place.lane.observation_set,
+    )  # fmt: skip
+    return score(place, agent_contenders(place.harness, [trained]))
+
+
+def measure_guest(
+    place: Place, guest: Guest, make_environment: MakeEnvironment
+) -> list[dict[str, Any]]:
+    """A policy of somebody else; a learner learns in the estimated process, never in the truth."""
+
+    def learning() -> Any:
+        lane = place.lane
+        return make_environment(lane.slug, place.world.estimated, lane.observation_set)
+
+    return score(place, [guest.enter(place.lane, place.harness, learning)])
+
+
+def parts_of(lane: Lane, agents: Sequence[str]) -> list[str]:
+    """What is measured apart in a lane: the rules, the plan where there is one, every agent."""
+    planners = ["plan"] if lane.domain.play.solve is not None else []
+    return [RULES, *planners, *agents]
+
+
+def read_city(
+    folder: Path, lane: Lane, seed: int, agents: Sequence[str], budget: RaceBudget
+) -> list[dict[str, Any]] | None:
+    """The rows that are kept of a lane in one city; None where a part of them is missing."""
+    paths = [part_path(folder, lane, seed, name, budget) for name in parts_of(lane, agents)]
+    if not all(path.exists() for path in paths):
+        return None
+    return [row for path in paths for row in json.loads(path.read_text())]
+
+
+def race_city(
+    folder: Path,
+    place: Place,
+    agents: Sequence[str],
+    guest: Guest | None,
+    make_environment: MakeEnvironment,
+    tell: Callable[[str], None],
+) -> list[dict[str, Any]]:
+    """All rows of a lane in one city; a part that is kept at its address is read."""
+    rows = []
+    for name in parts_of(place.lane, agents):
+        path = part_path(folder, place.lane, place.seed, name, place.budget)
+        if not path.exists():
+            found = measure_rules(place) if name == RULES else measure_agent(place, name)
+            write_text_aside(path, json.dumps(found) + "\n")
+            tell(f"{place.lane.slug}, {place.lane.features}, city {place.seed}: {name}")
+        rows += json.loads(path.read_text())
+    if guest is not None:
+        # Nobody knows what a function of others depends on: it is played every time.
+        rows += [{**row, "is_guest": True} for row in measure_guest(place, guest, make_environment)]
+        tell(f"{place.lane.slug}, {place.lane.features}, city {place.seed}: {guest.name}")
+    return rows
+
+
+def race(
+    lanes: Sequence[Lane],
+    seeds: Sequence[int],
+    agents: Sequence[str],
+    *,
+    folder: Path,
+    cities: Path,
+    budget: RaceBudget,
+    make_environment: MakeEnvironment,
+    guest: Guest | None = None,
+    tell: Callable[[str], None] = lambda line: None,
+) -> dict[str, Any]:
+    """Measure what is missing, and set every lane's policies side by side."""
+    if guest is not None and guest.decide is not None and len({one.slug for one in lanes}) > 1:
+        raise InputError(
+            f"{guest.name} decides in one domain, and {len(lanes)} were asked for; name it with "
+            "--domains."
+        )
+    found = []
+    for lane in lanes:
+        by_city = {
+            seed: race_city(
+                folder, Place(lane, seed, cities, budget), agents, guest, make_environment, tell
+            )
+            for seed in seeds
+        }
+        found.append(gather(lane, by_city))
+    return describe(found, budget)
+
+
+def read_board(
+    folder: Path,
+    lanes: Sequence[Lane],
+    seeds: Sequence[int],
+    agents: Sequence[str],
+    budget: RaceBudget,
+) -> dict[str, Any]:
+    """The table of what is kept in a folder: lanes with at least one whole city, others not."""
+    found = []
+    for lane in lanes:
+        kept = {seed: read_city(folder, lane, seed, agents, budget) for seed in seeds}
+        whole = {seed: rows for seed, rows in kept.items() if rows is not None}
+        found += [gather(lane, whole)] if whole else []
+    return describe(found, budget)
+
+
+def describe(lanes: list[dict[str, Any]], budget: RaceBudget) -> dict[str, Any]:
+    """The lanes with what they have in common."""
+    seeds = {seed for lane in lanes for seed in lane["cities"]}
+    return {
+        "scenario": f"{PARTICIPATION}, {CAPACITY}",
+        "is_reserved": seeds <= set(RESERVED),
+        "steps": budget.steps,
+        "episodes": budget.episodes,
+        "lanes": lanes,
+    }
+
+
+def gather(lane: Lane, by_city: dict[int, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Rows of a lane over its cities, best first.
+
+    The best rule is the one that promised most in the estimated process of each city, as an agency
+    would choose it; which that was is told.
+    """
+    chosen: list[str] = []
+    rewards: dict[str, list[float]] = {}
+    excess: set[str] = set()
+    guests: set[str] = set()
+    for rows in by_city.values():
+        rules = [row for row in rows if "promised" in row and row["is_within_capacity"]]
+        best = max(rules, key=lambda row: row["promised"])
+        chosen.append(best["policy"])
+        shown = [row for row in rows if "promised" not in row or row["policy"] == TODAY]
+        for row in [*shown, {**best, "policy": BEST_RULE}]:
+            rewards.setdefault(row["policy"], []).append(row["reward"])
+            excess |= set() if row["is_within_capacity"] else {row["policy"]}
+            guests |= {row["policy"]} if row.get("is_guest") else set()
+    today = np.array(rewards[TODAY])
+    top = np.array(next(rewards[name] for name in TOPS if name in rewards))
+    rows = [
+        {
+            **_figures(np.array(values), today, top),
+            "policy": name,
+            "title": name if name in guests else TITLES.get(name, policy_title(name)),
+            "is_within_capacity": name not in excess,
+            "is_guest": name in guests,
+        }
+        for name, values in rewards.items()
+    ]
+    rows.sort(key=lambda row: -row["reward"]["value"])
+    return {
+        "domain": lane.slug,
+        "version": lane.domain.version,
+        "features": lane.features,
+        "observation_set": lane.observation_set,
+        "cities": list(by_city),
+        "best_rules": dict(Counter(chosen).most_common()),
+        "rows": rows,
+    }
+
+
+def _figures(values: np.ndarray, today: np.ndarray, top: np.ndarray) -> dict[str, Any]:
+    """Reward and lead over today's rule with intervals, and the share of the way to the top."""
+    lead = values - today
+    room = float((top - today).mean())
+    interval = mean_interval(top - today)
+    has_room = room > 0 and (interval is None or interval[0] > 0)
+    return {
+        "reward": _interval(values),
+        "lead": _interval(lead),
+        "share_of_way": float(lead.mean()) / room if has_room else None,
+        "by_city": [round(float(value), 6) for value in values],
+    }
+
+
+def _interval(values: np.ndarray) -> dict[str, float | None]:
+    lower, upper = mean_interval(values) or (None, None)
+    return {"value": float(values.mean()), "lower": lower, "upper": upper}
+
+
+def show_interval(figure: dict[str, Any], digits: int = 3, sign: str = "") -> str:
+    """A figure with its interval; one city alone has none."""
+    text = f"{figure['value']:{sign}.{digits}f}"
+    if figure["lower"] is None:
+        return text
+    return f"{text} [{figure['lower']:{sign}.{digits}f}, {figure['upper']:{sign}.{digits}f}]"
+
+
+def row_cells(row: dict[str, Any]) -> list[str]:
+    """Cells of a row, for a screen or a page."""
+    share = row["share_of_way"]
+    is_top = row["policy"] in TOPS
+    return [
+        row["title"] + ("" if row["is_within_capacity"] else " (more visits than there are)"),
+        show_interval(row["reward"]),
+        "–" if row["policy"] == TODAY else show_interval(row["lead"], sign="+"),
+        "–" if share is None or is_top or row["policy"] == TODAY else f"{100 * share:.0f} %",
+    ]
