@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +87,9 @@ def design_levels(
     """Search, choose, judge on later years, promise, and write the run and the levels."""
     check_config(config, choice)
     records = open_records(config.records)
-    task = read_task(records, config)
-    past = past_years(config, task)
+    # By its whole path, as a job names it: what was read here is not read again.
+    whole = replace(config, records=str(records.folder.resolve()))
+    task, past = _read_once(whole, records.fingerprint)
     found, second = _search(config, records, progress, where, kept)
     numbers = _candidates(config, task, past, found, second)
     progress("judging", 0, 1)
@@ -150,8 +152,7 @@ def search_job(task: Task) -> dict[str, Any]:
     spec = {**task.spec, "records": str(task.inputs["records"])}
     search = SEARCHES[spec.pop("search")]
     config = DesignConfig(**{**spec, "targets": tuple((c, d) for c, d in spec["targets"])})
-    read = read_task(open_records(config.records), config)
-    past = past_years(config, read)
+    read, past = _read_once(config, open_records(config.records).fingerprint)
     start = np.vstack([proportional_numbers(past[0].setting, kept) for kept in START_RETENTIONS])
     start = np.vstack([start, fit_today(read.past, past[:1], read.visited, read.need)])
 
@@ -165,6 +166,14 @@ def search_job(task: Task) -> dict[str, Any]:
         seed=config.seed, reference=1.05 * evaluate(start)[0].max(axis=0),
     )  # fmt: skip
     return found._asdict()
+
+
+@lru_cache(maxsize=1)
+def _read_once(config: DesignConfig, fingerprint: str) -> tuple[DesignTask, list[ScoredYear]]:
+    """What both searches of a worker need; read once for records of this content."""
+    del fingerprint
+    task = read_task(open_records(config.records), config)
+    return task, past_years(config, task)
 
 
 def past_years(config: DesignConfig, task: DesignTask) -> list[ScoredYear]:
