@@ -69,8 +69,12 @@ def cycle_block(kept: Path = KEPT) -> str:
     """How each cycle ended, and why."""
     if not kept.exists():
         return "Not run yet: `python -m docs.cycle_figures FOLDER`, then `--keep`."
+    rows = json.loads(kept.read_text())["cycles"]
+    n_all = len(WEIGHTS) * len(all_domains())
     lines = ["| domain | weight on equity | ended | why |", "| --- | ---: | --- | --- |"]
-    for row in json.loads(kept.read_text())["cycles"]:
+    if len(rows) < n_all:
+        lines = [f"Kept so far: {len(rows)} of {n_all} cycles.", "", *lines]
+    for row in rows:
         why = "; ".join(row["reasons"]).replace("|", "/")
         lines.append(f"| {row['domain']} | {row['equity']:g} | {row['outcome']} | {why} |")
     return "\n".join(lines)

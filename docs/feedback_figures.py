@@ -88,8 +88,8 @@ def feedback_block(kept: Path = KEPT) -> str:
     for name, found in json.loads(kept.read_text()).items():
         config = found["config"]
         parts += [
-            f"**{TITLES[name]}** ({config['domain']}, {config['n_cities']} cities from "
-            f"{config['seed']}, {config['rounds']} rounds):",
+            f"**{TITLES[name]}** ({config['domain']}, {config['rounds']} rounds, "
+            f"{config['n_cities']} of {SCENARIOS[name].n_cities} cities from {config['seed']}):",
             "",
             "| arm | coverage of the lowest quintile, first rounds | drift, points | against none |"
             " its reports, drift | gap, drift | finds against none | visits against none |",
