@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from parity311.cli.off_policy import bench_off_policy_command
-from parity311.cli.options import Cities, Json, Seconds, Workers, print_figures, print_json, within
+from parity311.cli.options import (
+    Cities,
+    Json,
+    Preset,
+    Runs,
+    Seconds,
+    Seed,
+    Workers,
+    print_figures,
+    print_json,
+    within,
+)
 from parity311.limits import MOST_AGENTS, MOST_STEPS
 
 bench_app = typer.Typer(help="Measure speed and error rates, side by side.", no_args_is_help=True)
@@ -170,6 +181,23 @@ def bench_recommend_command(
     from parity311.bench.recommend import bench_recommend
 
     found = bench_recommend(records, cities, n_cases=cases, n_complaints=complaints)
+    print_figures(found, as_json)
+
+
+@bench_app.command("run")
+def bench_run_command(
+    preset: Preset = "small",
+    seed: Seed = 7,
+    runs: Runs = Path("runs"),
+    cities: Cities = Path("cities"),
+    as_json: Json = False,
+) -> None:
+    """Where the time of `parity311 run` goes: seconds by part, and how many are compilation."""
+    from parity311.bench.whole_way import bench_run
+    from parity311.pipelines.progress import progress_bars
+
+    with progress_bars() as progress:
+        found = bench_run(preset, seed, runs=runs, cities=cities, progress=progress)
     print_figures(found, as_json)
 
 
