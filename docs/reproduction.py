@@ -222,7 +222,7 @@ def apart_block() -> str:
         return "The two programmes were not run in the same cities yet."
     titles = ["city", "the paper says", "as published", "ours", "what could make it"]
     head = _head(titles) if lines else []
-    more = f"On {n_open} more claims one of the two decides nothing; the pages of the runs say why."
+    more = f"On {n_open} more claims one of the two decides nothing; the spreadsheets say why."
     return "\n".join([*head, *lines, *([""] if lines else []), more])
 
 
