@@ -120,9 +120,23 @@ def bench_records_command(
         int,
         typer.Option(help="Complaints to generate and import.", callback=within(1, 1_000_000_000)),
     ] = 1_000_000,
+    out_of_core: Annotated[
+        bool,
+        typer.Option(
+            "--out-of-core", help="Instead: queries over more rows than memory holds, on one disk."
+        ),
+    ] = False,
+    memory_gb: Annotated[
+        float, typer.Option(help="Memory for these queries.", callback=within(0.1, 4096.0))
+    ] = 4.0,
     as_json: Json = False,
 ) -> None:
     """Import and features of 311 rows, against pandas."""
+    if out_of_core:
+        from parity311.bench.out_of_core import bench_out_of_core
+
+        print_figures(bench_out_of_core(rows, memory_gb), as_json)
+        return
     from parity311.bench.records import bench_records
 
     print_figures(bench_records(rows), as_json)

@@ -26,7 +26,20 @@ from parity311.jobs.drive import Outcome, run_jobs
 from parity311.jobs.local import LocalEngine
 from parity311.jobs.on_ray import RayEngine, make_token
 
-N_JOBS = 8
+N_JOBS = 12
+SECONDS = 0.5
+
+
+def has_begun_below(raylet: int, notes: Path) -> bool:
+    """Whether a worker of this raylet has begun a job."""
+    for process in {path.name.rsplit("-", 1)[1] for path in notes.iterdir()}:
+        try:
+            parent = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1]
+        except OSError:
+            continue
+        if int(parent) == raylet:
+            return True
+    return False
 
 
 def study_and_kill(
@@ -38,16 +51,23 @@ def study_and_kill(
     second = max(processes(room, "/raylet") - first)
     before, began = attempts(notes), time.monotonic()
 
+    is_killed = False
+
     def kill(ended: int, total: int, outcome: Outcome) -> None:
+        nonlocal is_killed
         del total, outcome
-        if ended == after:
+        # Only once a job has begun on the second node: killing one that waits shows nothing.
+        if not is_killed and ended >= after and has_begun_below(second, notes):
+            is_killed = True
             os.kill(second, signal.SIGKILL)
 
-    jobs = make_jobs(notes, N_JOBS, seconds=0.3)
+    jobs = make_jobs(notes, N_JOBS, seconds=SECONDS)
     found = run_jobs(jobs, RayEngine(address), folder=folder, tell=kill)
     left = [path.name for path in folder.iterdir() if "partial" in path.name]
     return {
         "killed_after": after,
+        "is_killed": is_killed,
+        "is_hit": any(one.tries > 1 for one in found),
         "done": sum(one.state == "done" for one in found),
         "attempts": attempts(notes) - before,
         "tried_again": sum(one.tries > 1 for one in found),
@@ -73,7 +93,7 @@ def main(arguments: list[str]) -> int:
         notes.mkdir()
         try:
             run_jobs(
-                make_jobs(notes, N_JOBS, seconds=0.3), LocalEngine(1), folder=root / "expected"
+                make_jobs(notes, N_JOBS, seconds=SECONDS), LocalEngine(1), folder=root / "expected"
             )
             expected = contents(root / "expected")
             own = ("--head", "--node-ip-address=127.0.0.1", f"--port={port}", f"--temp-dir={room}")
@@ -86,7 +106,11 @@ def main(arguments: list[str]) -> int:
                 rows.append(row)
                 print(json.dumps(row), flush=True)
                 is_good = [one["done"] == N_JOBS and one["same_bytes"] for one in rows]
-                said = {"jobs": N_JOBS, "kills": len(rows), "good": sum(is_good), "rows": rows}
+                said = {
+                    "jobs": N_JOBS, "studies": len(rows), "good": sum(is_good),
+                    "kills_while_a_job_ran_there": sum(one["is_hit"] for one in rows),
+                    "rows": rows,
+                }  # fmt: skip
                 given.out.write_text(json.dumps(said, indent=1) + "\n")
         finally:
             end_processes(room)
