@@ -21,7 +21,20 @@ from parity311.version import __version__
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
-KINDS = {".css", ".csv", ".html", ".j2", ".js", ".json", ".po", ".py", ".sql", ".toml", ".typed"}
+KINDS = {
+    ".css",
+    ".csv",
+    ".html",
+    ".j2",
+    ".js",
+    ".json",
+    ".po",
+    ".py",
+    ".sql",
+    ".svg",
+    ".toml",
+    ".typed",
+}
 """Files that a package is made of; anything else under it needs a look."""
 
 
