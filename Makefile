@@ -7,7 +7,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PIP := $(BIN)/pip --disable-pip-version-check
 ARGS ?=
 # Programs that tests start for real, and the Debian package of each.
-PROGRAMS := initdb:postgresql
+PROGRAMS := initdb:postgresql chromium:chromium
 PEERS ?= $(basename $(notdir $(wildcard benchmarks/peers/*.txt)))
 .DEFAULT_GOAL := help
 .PHONY: help run desk test lint programs docs peers clean
@@ -28,7 +28,7 @@ test: $(VENV)/.dev lint programs ## Check style, types and layers, then run ever
 lint: $(VENV)/.dev ## Check style, types and the direction of imports
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/pyright && $(BIN)/lint-imports
 
-programs: ## Install the servers that tests start (root, Debian); elsewhere those tests skip
+programs: ## Install the servers and the browser that tests start (root, Debian); elsewhere those tests skip
 	@missing=; for pair in $(PROGRAMS); do \
 	  ls /usr/lib/postgresql/*/bin/$${pair%%:*} >/dev/null 2>&1 || command -v $${pair%%:*} >/dev/null || \
 	  missing="$$missing $${pair##*:}"; done; \

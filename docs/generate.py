@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,6 +26,8 @@ from docs.audit_figures import audit_block, recommend_block, records_block, shap
 from docs.ceilings import ceilings_block
 from docs.city_years import city_years_block
 from docs.cycle_figures import cycle_block
+from docs.drawn import FOLDER as PICTURE_FOLDER
+from docs.drawn import stale_pictures
 from docs.environments import environments_block
 from docs.equity_term import equity_block
 from docs.feedback_figures import feedback_block
@@ -35,9 +38,10 @@ from docs.leaderboard import leaderboard_block
 from docs.metrics import metrics_block
 from docs.off_policy_figures import off_policy_block
 from docs.other_seeds import seeds_block
-from docs.parity_figures import inspectors_block, parity_block
+from docs.parity_figures import inspectors_block, parity_block, parity_tables_block
 from docs.python_reference import python_block
 from docs.quality_figures import quality_block
+from docs.readme_figures import came_out_block
 from docs.reproduction import (
     apart_block,
     choices_block,
@@ -65,6 +69,7 @@ FILES = (
     "docs/explanation/synthetic-city.md",
     "docs/explanation/frontier.md",
     "docs/explanation/price-of-parity.md",
+    "docs/reference/parity-figures.md",
     "docs/reference/ceilings.md",
     "docs/reference/seeds.md",
     "docs/explanation/audit.md",
@@ -228,14 +233,13 @@ def skeleton(name: str) -> str:
 
 
 def run_output_block() -> str:
-    """The second of four tables that `make run` printed, and what it said of all."""
+    """How long `make run` took where it was kept, and what it said of all tables it printed."""
     lines = (RESULTS / "run-small.txt").read_text().rstrip().splitlines()
     said = [i for i, line in enumerate(lines) if line.startswith("Against today's rule")]
-    end = said[0] if said else len(lines) - 2
-    starts = [i for i, line in enumerate(lines) if " · " in line] + [end]
-    table = [line for line in lines[starts[1] : starts[2]] if line.strip()]
-    shown = ["…", *table, "…", *lines[end:]]
-    return "\n".join(["```", *shown, "```"])
+    shown = ["… a table of every rule, for each domain and scenario …", *lines[said[0] :]]
+    seconds = json.loads((RESULTS / "run-small.json").read_text()).get("processor_seconds")
+    took = [f"({seconds:.0f} seconds of processor time, on all cores together)"] if seconds else []
+    return "\n".join(["```", *shown, *took, "```"])
 
 
 def worlds_block() -> str:
@@ -248,6 +252,7 @@ def worlds_block() -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     "worlds": worlds_block,
     "run-output": run_output_block,
+    "came-out": came_out_block,
     "commands": command_reference,
     "plan": draw_plan,
     "domains": domain_cards,
@@ -269,6 +274,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "reproduction-elevator": elevator_block,
     "off-policy": off_policy_block,
     "parity": parity_block,
+    "parity-tables": parity_tables_block,
     "parity-inspectors": inspectors_block,
     "quality": quality_block,
     "findings": findings_block,
@@ -296,10 +302,13 @@ def make_results() -> None:
     """Run the small preset and keep what it printed."""
     from parity311.report.store import open_run
 
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     printed = run_command("run", "--preset", "small")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = round(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, 1)
     (RESULTS / "run-small.txt").write_text(printed + "\n")
     run = open_run("latest", ROOT / "runs")
-    kept = {"run": run.id, "config": run.config, **run.metrics}
+    kept = {"run": run.id, "config": run.config, "processor_seconds": seconds, **run.metrics}
     (RESULTS / "run-small.json").write_text(json.dumps(kept, indent=1) + "\n")
 
 
@@ -323,6 +332,11 @@ def main(arguments: list[str]) -> int:
         stale.append(under_reporting.PAGE.relative_to(ROOT).as_posix())
         if "--check" not in arguments:
             under_reporting.write()
+            print(f"wrote {stale[-1]}")
+    for name, text in stale_pictures().items():
+        stale.append(f"docs/explanation/{name}")
+        if "--check" not in arguments:
+            (PICTURE_FOLDER / name).write_text(text)
             print(f"wrote {stale[-1]}")
     if "--check" in arguments and stale:
         print(f"error: out of date: {', '.join(stale)}; run `make docs`.", file=sys.stderr)

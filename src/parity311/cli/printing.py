@@ -11,7 +11,11 @@ from rich.table import Table
 
 from parity311.domains import all_domains
 from parity311.evaluation.titles import policy_title
-from parity311.report.findings import is_known, say_correction, say_headline, say_what_to_do
+from parity311.report.findings import is_known, say_correction
+from parity311.report.first_screen import make_cards, say_lead
+
+MOST_OFF = 8
+"""Figures off their target that fit on one screen with what stands below them."""
 
 
 def _number(value: float | dict[str, float] | None, digits: int = 3) -> str:
@@ -70,7 +74,8 @@ def print_domains(cards: list[dict[str, Any]]) -> None:
 def print_calibration(description: dict[str, Any], show_all: bool = False) -> None:
     """Print the city's figures beside their targets: those that are off, or all with sources."""
     rows = description["calibration"]
-    shown = rows if show_all else [row for row in rows if row["ok"] is False]
+    off = [row for row in rows if row["ok"] is False]
+    shown = rows if show_all else off[:MOST_OFF]
     what = "the city beside the records it is modelled on"
     table = Table(title=f"{description['city']}: {what if show_all else 'what is off target'}")
     for heading in ("figure", "target", "achieved", "tolerance", "ok", "source"):
@@ -90,6 +95,8 @@ def print_calibration(description: dict[str, Any], show_all: bool = False) -> No
         f"{n_ok} of {len(judged)} within tolerance; fingerprint {description['fingerprint']}"
     )
     console.print(f"Pictures: {description['report']}")
+    if not show_all and len(off) > len(shown):
+        console.print(f"{len(off) - len(shown)} more are off target.")
     if not show_all:
         console.print("Every figure with its source: the same command with --all.")
 
@@ -119,11 +126,9 @@ def print_comparison(result: dict[str, Any]) -> None:
             cells = [_number(row[name]) for name in columns if name != "policy"]
             table.add_row(policy_title(row["policy"]), *cells)
         console.print(table)
-    for line in (
-        say_headline(result["comparisons"]),
-        say_what_to_do(result["comparisons"]),
-        say_correction(result["comparisons"]),
-    ):
+    blocks = result["comparisons"]
+    advice = (f"{card.title}, {card.subtitle}: {card.verdict}." for card in make_cards(blocks))
+    for line in (say_lead(blocks), *advice, say_correction(blocks)):
         if line:
             console.print(line.replace("**", "").replace("`", ""), markup=False, highlight=False)
     console.print(f"run {result['run']}")

@@ -16,6 +16,7 @@ from parity311.desk.desk import CityClock, Desk, Place
 from parity311.desk.offices import DeskOffice
 from parity311.desk.replay import CityReplay, Feeder, start_replay
 from parity311.desk.tables import AccountRow
+from parity311.desk.telling import make_teller
 from parity311.desk.todays_rule import open_todays_rule
 from parity311.errors import InputError
 from parity311.lifecycle.registry import Registry
@@ -150,7 +151,7 @@ def serve(desk: Desk, replay: CityReplay | None, host: str, port: int,
         if feeder is not None:
             feeder.stop()
 
-    app = make_app(desk, starts=starts, stops=stops)
+    app = make_app(desk, starts=starts, stops=stops, teller=make_teller())
     uvicorn.run(
         app, host=host, port=port, log_level="warning", access_log=False,
         timeout_graceful_shutdown=10, server_header=False,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -31,6 +31,9 @@ from parity311.city.simulate import SimulatedDomain, first_worked_day, open_doma
 from parity311.domains import get_domain
 from parity311.errors import InputError, Parity311Error
 from parity311.estimation.world import make_world
+from parity311.jobs.choose import HERE, Workplace
+from parity311.jobs.drive import check_done
+from parity311.jobs.job import Job, Task
 from parity311.lifecycle.loop_rules import BonusRule, learn_places, move_prices, sparse_bonus
 from parity311.mdp.contract import N_KNOWN_STRATA, N_STRATA, Domain
 from parity311.mdp.harness import Harness
@@ -211,17 +214,31 @@ def check_feedback(config: FeedbackConfig) -> Domain:
     return domain
 
 
-def run_feedback(config: FeedbackConfig, progress: Progress) -> dict[str, Any]:
-    """Play all arms in all cities; rows by city, arm and round, and what they come to."""
-    domain = check_feedback(config)
+def run_feedback(
+    config: FeedbackConfig, progress: Progress, *, where: Workplace = HERE, kept: Path | None = None
+) -> dict[str, Any]:
+    """Play all arms in all cities; rows by city, arm and round, and what they come to.
+
+    A city is a job; with a folder for what is kept, none is played twice.
+    """
+    check_feedback(config)
     arms = [one for one in config.arms if not (one == WEIGHTED and config.learner == "thresholds")]
-    rows: list[dict[str, Any]] = []
-    for number in range(config.n_cities):
-        seed = config.seed + number
-        for place, row in enumerate(play_city(domain, config, seed, arms)):
-            progress("rounds played", number * len(arms) + place, config.n_cities * len(arms))
-            rows += row
-    progress("rounds played", 1, 1)
+    jobs = [
+        Job(
+            "parity311.lifecycle.feedback:play_job",
+            asdict(replace(config, seed=config.seed + number, n_cities=1, arms=tuple(arms))),
+            name=f"feedback-{config.domain}-{config.seed + number}",
+        )
+        for number in range(config.n_cities)
+    ]
+    told = lambda ended, total, _: progress("cities played", ended, total)  # noqa: E731
+    done = where.run(jobs, folder=kept, tell=told)
+    check_done(done, len(jobs), kept)
+    rows: list[dict[str, Any]] = [
+        {name: np.nan if value is None else value for name, value in row.items()}
+        for one in done
+        for row in one.result["rows"]
+    ]
     return {
         "config": config,
         "arms": {one: ARMS[one] for one in arms},
@@ -236,6 +253,13 @@ def departure_of(config: FeedbackConfig) -> Departure:
     """The world that is played in, at the strength asked for."""
     world = get_departure(config.world)
     return world if config.withheld is None else replace(world, reaction=config.withheld)
+
+
+def play_job(task: Task) -> dict[str, Any]:
+    """Play one city, in whatever process."""
+    config = FeedbackConfig(**{**task.spec, "arms": tuple(task.spec["arms"])})
+    played = play_city(get_domain(config.domain), config, config.seed, config.arms)
+    return {"rows": [row for rows in played for row in rows]}
 
 
 def play_city(domain: Domain, config: FeedbackConfig, seed: int, arms: Sequence[str]) -> Any:

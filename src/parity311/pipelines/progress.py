@@ -1,8 +1,9 @@
-"""Progress on standard error: one bar a stage, silent where nobody watches."""
+"""Progress on standard error: a bar a stage with the time left; without a terminal, a line each."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -14,7 +15,10 @@ from rich.progress import (
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
+    TimeRemainingColumn,
 )
+
+from parity311.number_text import format_seconds
 
 Report = Callable[[str, float, float], None]
 """(stage, done so far, total): what a long piece of work calls to say how far it is."""
@@ -29,6 +33,7 @@ def progress_bars() -> Iterator[Report]:
         return
     columns = (
         TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
+        TextColumn("left"), TimeRemainingColumn(compact=True),
     )  # fmt: skip
     with Progress(*columns, console=console) as bars:
         tasks: dict[str, TaskID] = {}
@@ -43,10 +48,12 @@ def progress_bars() -> Iterator[Report]:
 
 def _line_reporter() -> Report:
     finished: set[str] = set()
+    begun = time.perf_counter()
 
     def report(stage: str, completed: float, total: float) -> None:
         if completed >= total and stage not in finished:
             finished.add(stage)
-            print(f"  {stage}", file=sys.stderr, flush=True)
+            so_far = format_seconds(time.perf_counter() - begun)
+            print(f"  {stage} ({so_far})", file=sys.stderr, flush=True)
 
     return report

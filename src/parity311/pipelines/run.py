@@ -6,12 +6,15 @@ people report and how scarce visits are: one where both are strong, one as measu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 from parity311.agents import check_acts
 from parity311.audit.assess import audit_inputs
@@ -28,7 +31,7 @@ from parity311.evaluation.comparison_statistics import gap_ranges
 from parity311.evaluation.rollout import Contender, Episodes
 from parity311.explain.inputs import ExplainInputs
 from parity311.explain.policy import find_top_proxy
-from parity311.mdp.contract import Domain
+from parity311.mdp.contract import N_KNOWN_STRATA, Domain
 from parity311.mdp.equity import USUAL_TERM, EquityTerm
 from parity311.pipelines.audit_records import add_records
 from parity311.pipelines.feature_price import feature_sets, price_features
@@ -43,10 +46,15 @@ from parity311.report.explain_inputs import store_policies, store_variants
 from parity311.report.run_page import write_report
 from parity311.report.store import RunWriter, start_run
 from parity311.reporting.calibration import Calibration
+from parity311.reporting.estimate import check_estimator
 from parity311.training import train, with_equity
 from parity311.training.loop import Trained
 
 DAYS_A_YEAR = 365.0
+MOST_TIMES = 4
+"""How many times the usual episodes are played where they are short, at most."""
+Stage = Callable[[str], AbstractContextManager[None]]
+"""(name of a part) -> a context that measures it"""
 SCENARIOS = (("strong", "scarce"), ("measured", "calibrated"))
 """Participation and capacity of the two cities: where inequality would show, and as measured."""
 
@@ -74,13 +82,18 @@ class RunConfig:
     n_agent_seeds: int = 2
     """Agents trained for each preference"""
     n_episodes: int = 64
-    """Test episodes every policy plays, the same for all"""
+    """Test episodes every policy plays, the same for all; more where they are short"""
+    n_years: float = 8.0
+    """Simulated years that test episodes come to at least, where a queue is worked off"""
     n_independent_episodes: int = 256
     """The same where steps are independent, episodes short and cheap"""
     equity_weight: float = 0.5
     """α₃ of the agents that are paid for coverage"""
     records: str = ""
     """Folder of imported records to use instead of synthetic cities"""
+    estimator: str = ""
+    """How complaints become incidents; the usual way if empty, and then complaints as they are
+    where that fails"""
     term: EquityTerm = USUAL_TERM
     """Which equity term the agents are paid that have a weight on coverage"""
 
@@ -108,13 +121,16 @@ def run_pipeline(
     get_preset(config.preset)
     check_acts("agent of a run", config.agent)
     check_comparable(config.term)
+    if config.estimator:
+        check_estimator(config.estimator)
     with start_run(runs, "run", asdict(config)) as run:
         run.set_seeds(city=config.seed, agents=config.n_agent_seeds)
         results = []
         for records in _sources(run, config, cities, progress):
             for domain in domains:
-                with run.stage(f"{domain.slug}, {records.folder.name}"):
-                    results.append(take_domain(domain, records, config, progress))
+                results.append(take_domain(domain, records, config, progress, run.stage))
+        # Scenarios of one domain stand beside each other, on the page and in what is printed.
+        results.sort(key=lambda result: config.domains.index(result.comparison["domain"]))
         comparisons = [result.comparison for result in results]
         run.add_metrics({"comparisons": comparisons})
         store_inputs(
@@ -126,12 +142,13 @@ def run_pipeline(
         store_variants(run, [row for result in results for row in result.variants])
         with run.stage("recommendations"):
             served = route_last_day(run, [(one.trained, one.world) for one in results])
-        write_report(
-            run,
-            comparisons,
-            [result.curve for result in results],
-            [result.audit_inputs for result in results],
-        )
+        with run.stage("report"):
+            write_report(
+                run,
+                comparisons,
+                [result.curve for result in results],
+                [result.audit_inputs for result in results],
+            )
     return {
         "run": run.id,
         "report": str(run.final_path / "report.html"),
@@ -190,35 +207,49 @@ def ensure_city(
 
 
 def take_domain(
-    domain: Domain, records: Records, config: RunConfig, progress: Progress
+    domain: Domain,
+    records: Records,
+    config: RunConfig,
+    progress: Progress,
+    stage: Stage = lambda name: nullcontext(),
 ) -> DomainResult:
     """Correct, estimate, train, compare and audit one domain in one city.
 
     The last year (of real records, the last fifth of the complaints) is for testing; everything
-    before it is what the agency may learn from.
+    before it is what the agency may learn from. ``stage`` measures how long each part takes.
     """
     scenario = scenario_of(records)
     setting, label = scenario.words, f"{domain.slug} ({scenario.words})"
     grouped = open_records(records, config.term.strata)
-    world = make_world(
-        domain, grouped, estimators=ESTIMATORS, may_fail=records.is_real,
-        tell=lambda so_far, total: progress(f"{label}: correction", so_far, total),
-    )  # fmt: skip
-    # What cannot be scored is told before anything is learned.
-    _ = world.scored
+    with stage(f"{label}: correction"):
+        world = make_world(
+            domain, grouped, estimators=ESTIMATORS, chosen=config.estimator,
+            may_fail=records.is_real or bool(config.estimator),
+            tell=lambda so_far, total: progress(f"{label}: correction", so_far, total),
+        )  # fmt: skip
+        # What cannot be scored is told before anything is learned.
+        _ = world.scored
     correction, test_from, date_to = world.correction, world.test_from, records.window[1]
-    trained = _train(world, config, label, progress)
-    policies, episodes = _compare(trained, world, config)
+    with stage(f"{label}: training"):
+        trained = _train(world, config, label, progress)
+    with stage(f"{label}: comparison"):
+        policies, episodes = _compare(trained, world, config)
     progress(f"{label}: comparison", 1, 1)
-    explained = keep_policies(
-        trained, grouped, world.estimated, setting=setting, date_from=test_from, date_to=date_to
-    )
-    variants = _price_features(trained, explained, world, config, label, progress)
-    draws, audit_note = incident_draws(records, domain.slug, test_from, config.seed)
-    inputs = read_inputs(
-        records, domain.slug, date_from=test_from, date_to=date_to, incident_draws=draws
-    )
-    inputs = replace(inputs, setting=setting)
+    with stage(f"{label}: reasons"):
+        explained = keep_policies(
+            trained, grouped, world.estimated, setting=setting, date_from=test_from, date_to=date_to
+        )
+    with stage(f"{label}: features"):
+        variants = _price_features(trained, explained, world, config, label, progress)
+    with stage(f"{label}: audit"):
+        draws, audit_note = incident_draws(
+            records, domain.slug, test_from, config.seed, config.estimator
+        )
+        inputs = read_inputs(
+            records, domain.slug, date_from=test_from, date_to=date_to, incident_draws=draws
+        )
+        inputs = replace(inputs, setting=setting)
+        judged = audit_inputs(inputs, strata=config.term.strata)
     progress(f"{label}: audit", 1, 1)
     comparison = {
         "domain": domain.slug,
@@ -231,12 +262,13 @@ def take_domain(
         "rows": rows_used(records, domain.slug, test_from),
         # Rows in scope and rows that found a tract, as the import counted them.
         "located": count_located(records, domain.slug),
-        "simulated_years": _simulated_years(world, _n_episodes(domain, config)),
+        "simulated_years": _n_episodes(world, config) * _episode_years(world),
+        "true_shares": _true_shares(world),
         "gap_ranges": _gap_ranges(policies, world),
         "audit_note": audit_note,
         "policies": policies,
         "reporting": _denominator_rows(correction.calibrations),
-        "audit": audit_inputs(inputs, strata=config.term.strata),
+        "audit": judged,
         "assumptions": correction.calibration.assumptions,
     }
     priced = [{"domain": domain.slug, "setting": setting, **row} for row in variants]
@@ -268,12 +300,21 @@ def _compare(
         world.estimated,
         world.scored,
         [trained],
-        n_episodes=_n_episodes(domain, config),
+        n_episodes=_n_episodes(world, config),
         key=jax.random.key(config.seed),
         preference=domain.preference,
         on_scored=keep,
     )
     return policies, kept
+
+
+def _true_shares(world: World) -> list[float] | None:
+    """Each known stratum's share of the incidents there really are; None of real records."""
+    incidents = world.domain.play.incidents_per_step
+    if world.records.is_real or incidents is None:
+        return None
+    known = np.asarray(incidents(world.scored))[:N_KNOWN_STRATA]
+    return (known / known.sum()).tolist() if known.sum() > 0 else None
 
 
 def _gap_ranges(policies: list[dict[str, Any]], world: World) -> dict[str, dict[str, float]]:
@@ -283,15 +324,18 @@ def _gap_ranges(policies: list[dict[str, Any]], world: World) -> dict[str, dict[
     return gap_ranges(policies, world.correction)
 
 
-def _n_episodes(domain: Domain, config: RunConfig) -> int:
-    return config.n_episodes if domain.play.cases is None else config.n_independent_episodes
+def _n_episodes(world: World, config: RunConfig) -> int:
+    if world.domain.play.cases is not None:
+        return config.n_independent_episodes
+    wanted = math.ceil(config.n_years / _episode_years(world))
+    return min(max(config.n_episodes, wanted), MOST_TIMES * config.n_episodes)
 
 
-def _simulated_years(world: World, n_episodes: int) -> float:
-    """Years that every policy is played through."""
+def _episode_years(world: World) -> float:
+    """Length of an episode."""
     domain = world.domain
     days = domain.max_steps / float(domain.play.steps_per_day(world.scored))
-    return n_episodes * days / DAYS_A_YEAR
+    return days / DAYS_A_YEAR
 
 
 def _price_features(
@@ -317,7 +361,7 @@ def _price_features(
         world.scored,
         seeds=[int(seed) for seed in dict.fromkeys(trained.seeds.tolist())],
         n_steps=config.n_steps,
-        n_episodes=_n_episodes(domain, config),
+        n_episodes=_n_episodes(world, config),
         key=jax.random.key(config.seed),
         preference=domain.preference,
         progress=lambda so_far, total: progress(f"{label}: features", so_far, total),

@@ -27,7 +27,8 @@ NOT_PROPOSED = (
     "ceiling", "searched",
 )  # fmt: skip
 """Policies nobody would adopt, and those that know the process they are scored in."""
-PAID_TITLE = "the agent paid for coverage"
+PAID_TITLE = "the learned rule"
+"""What the agent paid for coverage is called on every page."""
 
 
 @dataclass(frozen=True)
@@ -125,25 +126,6 @@ def labels_of(block: Block) -> tuple[str, ...]:
 def group_of(block: Block) -> str:
     """What one stratum of a block is, in a few words."""
     return BRIEFLY[block.get("strata", INCOME)]
-
-
-def say_headline(blocks: Sequence[Block]) -> str:
-    """The first sentence: in how many blocks the gap narrows, widens, or neither."""
-    judged = [judge(block).verdict for block in blocks]
-    counts = (
-        ("narrows {}", sum(verdict in NARROWER for verdict in judged)),
-        ("widens {}", judged.count("wider")),
-        ("does not change {} beyond noise", sum(v in ("more", "fewer", "same") for v in judged)),
-        ("cannot be said to narrow or widen {}", judged.count("unknown")),
-    )
-    gap = f"the gap between {group_of(blocks[0]).replace('quintile', 'quintiles')}"
-    (words, count), *rest = [(words, count) for words, count in counts if count]
-    of_all = f" in {count} of {len(blocks)} settings" if len(blocks) > 1 else ""
-    parts = [
-        f"{words.format(gap)}{of_all}",
-        *(f"{words.format('it')} in {count}" for words, count in rest),
-    ]
-    return f"Against today's rule, {PAID_TITLE} {join(parts)}."
 
 
 def say_what_to_do(blocks: Sequence[Block]) -> str:
@@ -263,18 +245,6 @@ def say_found(row: Mapping[str, Any]) -> str:
     return f"finds as many as today's rule within noise ({change}; {recall_words})"
 
 
-def say_found_briefly(row: Mapping[str, Any]) -> str:
-    """The same for a key figure."""
-    correct = row["against_today"]["correct"]
-    if not math.isfinite(number(correct["value"])):
-        return "cannot be compared in what it finds"
-    bounds = format_interval(correct["lower"], correct["upper"], "percent")
-    if correct["lower"] <= ROUNDING and correct["upper"] >= -ROUNDING:
-        return f"finds as many within noise ({bounds})"
-    way = "more" if correct["value"] > 0 else "fewer"
-    return f"finds {format_value(abs(correct['value']), 'percent')} {way} ({bounds})"
-
-
 def say_visits(row: Mapping[str, Any], today: Mapping[str, Any]) -> str:
     """Visits per complaint against today's rule."""
     own, other = (number(one["visits_per_complaint"]["value"]) for one in (row, today))
@@ -319,36 +289,12 @@ def find_alternative(block: Block) -> Mapping[str, Any] | None:
     return None if best is None or is_paid(best["policy"]) else best
 
 
-def find_most(block: Block) -> Mapping[str, Any] | None:
-    """The policy that finds most, if clearly more than today's rule."""
-    rows = [
-        row
-        for row in _proposed(block)
-        if number(row["against_today"]["correct"]["lower"]) > ROUNDING
-    ]
-    return max(rows, key=lambda row: row["against_today"]["correct"]["value"], default=None)
-
-
 def _proposed(block: Block) -> list[Mapping[str, Any]]:
     return [
         row
         for row in block["policies"]
         if row["policy"] not in NOT_PROPOSED and row["is_within_capacity"]
     ]
-
-
-def say_winners(block: Block) -> str:
-    """Who has the smallest gap without finding less, and who finds most."""
-    gap, most = find_smallest_gap(block), find_most(block)
-    said = []
-    if is_known(block):
-        nobody = "nobody beats today's rule"
-        said.append(
-            "smallest gap without finding less: "
-            + (nobody if gap is None else policy_title(gap["policy"]))
-        )
-    said.append(f"finds most: {policy_title(TODAY if most is None else most['policy'])}")
-    return _capital("; ".join(said))
 
 
 def say_correction(blocks: Sequence[Block]) -> str:

@@ -32,8 +32,6 @@ FIFTHS = (
     "the poorest fifth of the city", "the second poorest fifth", "the middle fifth",
     "the second richest fifth", "the richest fifth",
 )  # fmt: skip
-LEARNED = "the learned rule"
-"""What the agent paid for coverage is called where nothing else is learned."""
 VERDICTS = {
     "better": "Try it: smaller gap, more found",
     "narrower": "Try it: smaller gap, as much found",
@@ -108,8 +106,8 @@ def say_change(block: Block) -> str:
     bounds = format_interval(lower, upper, "signed_points")
     value = format_value(row["coverage_gap"]["value"], "points")
     start = (
-        f"With {LEARNED}: {_of_hundred(row, worst)} and {_of_hundred(row, best)}. The gap would "
-        f"be {value}: "
+        f"With {findings.PAID_TITLE}: {_of_hundred(row, worst)} and {_of_hundred(row, best)}. The "
+        f"gap would be {value}: "
     )
     if not (math.isfinite(lower) and math.isfinite(upper)):
         return f"{start}whether that is more or less cannot be told."
@@ -225,7 +223,8 @@ def say_learned(blocks: Sequence[Block]) -> str:
     )
     if not names:
         return "No agent was paid for coverage in this run."
-    return f"{LEARNED.capitalize()} is {findings.join(list(names))} in the tables of every rule."
+    title = findings.PAID_TITLE.capitalize()
+    return f"{title} is {findings.join(list(names))} in the tables of every rule."
 
 
 def say_lead(blocks: Sequence[Block]) -> str:
@@ -254,7 +253,7 @@ def say_lead(blocks: Sequence[Block]) -> str:
             where = "this setting" if n == 1 else where
             parts.append(said[name].format(groups=groups, gap=gap, count=where))
             gap = "it"
-    return f"Against today's rule, {LEARNED} {findings.join(parts)}."
+    return f"Against today's rule, {findings.PAID_TITLE} {findings.join(parts)}."
 
 
 def _years(block: Block) -> float:

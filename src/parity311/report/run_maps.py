@@ -47,8 +47,8 @@ def tract_rows(block: Block, inputs: AuditInputs) -> list[dict[str, Any]]:
         draws = np.bincount(known.tract, known.n_cases, minlength=places.n_tracts)[None, :]
     need = draws.mean(axis=0)
     years = max((inputs.date_to - inputs.date_from).days / DAYS_A_YEAR, 1e-9)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scale = PER_HOMES / years / places.dwellings
+    homes = np.where(places.dwellings > 0, places.dwellings, np.nan)
+    scale = PER_HOMES / years / homes
     ends = np.quantile(draws, (0.025, 0.975), axis=0) * scale
     changes = group_changes(block)
     least = AuditSpec().minimum_events
@@ -117,7 +117,7 @@ def _maps(block: Block) -> Sequence[tuple[str, str, Axis, str]]:
         (
             "need",
             "Need",
-            Axis(f"estimated {counted} a year for 1,000 homes"),
+            Axis(f"estimated {counted} a year for 1,000 homes", "integer"),
             "Where things go wrong, reported or not: an estimate. What nobody reports leaves no "
             "trace.",
         ),
@@ -125,7 +125,8 @@ def _maps(block: Block) -> Sequence[tuple[str, str, Axis, str]]:
             "service",
             "Service in the test year",
             Axis("of the estimated problems, found in time", "percent"),
-            "What the records say was done. Much of what differs between neighbours is chance.",
+            "What the records say was done, of all estimated problems; the cards count only those "
+            "a visit would confirm. Much of what differs between neighbours is chance.",
         ),
         (
             "change",

@@ -26,6 +26,7 @@ from parity311.report.sections import Column, Picture, TableView
 from parity311.report.store import RunWriter
 
 Curve = Sequence[Mapping[str, Any]]
+TRUTH = "the truth of this made-up city"
 
 
 def block_name(block: Block) -> str:
@@ -45,7 +46,7 @@ def coverage_picture(run: RunWriter, block: Block) -> Picture:
     # The twin without the price and every other rule stand in the tables below.
     shown = {TODAY: policy_title(TODAY)}
     if paid is not None:
-        shown[paid["policy"]] = first_screen.LEARNED.removeprefix("the ")
+        shown[paid["policy"]] = findings.PAID_TITLE.removeprefix("the ")
     series = [
         Series(
             title,
@@ -146,19 +147,32 @@ def correction_picture(run: RunWriter, block: Block) -> Picture:
         own = own[:N_KNOWN_STRATA]
         total = sum(row["incidents_per_28_days"] for row in own)
         for label, row in zip(findings.labels_of(block), own, strict=False):
-            share = row["incidents_per_28_days"] / total if total else math.nan
-            rows.append({"estimator": estimator, "quintile": label, "share": share})
+            ends = {
+                name: _or_nan(row.get(key)) / total if total else math.nan
+                for name, key in (
+                    ("share", "incidents_per_28_days"), ("lower", "lower"), ("upper", "upper")
+                )
+            }  # fmt: skip
+            rows.append({"estimator": estimator, "quintile": label, **ends})
+    true = block.get("true_shares") or ()
+    for label, share in zip(findings.labels_of(block), true, strict=False):
+        rows.append({"estimator": TRUTH, "quintile": label, "share": share})
     run.add_table(name, rows)
     series = [
         Series(
             estimator.replace("_", " "),
             [
-                Estimate(row["quintile"], row["share"])
+                Estimate(
+                    row["quintile"],
+                    row["share"],
+                    row.get("lower", math.nan),
+                    row.get("upper", math.nan),
+                )
                 for row in rows
                 if row["estimator"] == estimator
             ],
         )
-        for estimator in estimators
+        for estimator in dict.fromkeys(row["estimator"] for row in rows)
     ]
     run.draw(
         name,
@@ -178,10 +192,13 @@ def correction_picture(run: RunWriter, block: Block) -> Picture:
             columns=(
                 Column("estimator", "estimator", number_format="text"),
                 Column("quintile", "quintile", number_format="text"),
-                Column("share", "share", number_format="percent", decimals=1),
+                Column(
+                    "share", "share", number_format="percent", decimals=1, lower="lower",
+                    upper="upper",
+                ),
             ),
         ),
-    )
+    )  # fmt: skip
 
 
 def curve_picture(run: RunWriter, block: Block, curve: Curve) -> Picture:
@@ -205,7 +222,7 @@ def curve_picture(run: RunWriter, block: Block, curve: Curve) -> Picture:
             Line(
                 title,
                 steps,
-                [sum(values) / len(values) for values in means],
+                _smooth([sum(values) / len(values) for values in means]),
                 [min(values) for values in means],
                 [max(values) for values in means],
             )
@@ -221,7 +238,18 @@ def curve_picture(run: RunWriter, block: Block, curve: Curve) -> Picture:
     return Picture(
         name,
         title="Learning curve",
-        caption=f"Reward while training, exploration included; the band spans {n_seeds} seeds.",
+        caption=f"Reward while training, exploration included. The line is a running mean; the "
+        f"band behind it spans {n_seeds} seeds as they were.",
         alt="Training reward against updates for agents with and without the coverage price.",
         table=TableView(name, max_rows=24),
     )
+
+
+def _smooth(values: Sequence[float]) -> list[float]:
+    """Running mean over a tenth of the curve about each point, shorter at the ends."""
+    half = max(len(values) // 20, 1 if len(values) > 4 else 0)
+    return [
+        sum(window) / len(window)
+        for place in range(len(values))
+        if (window := values[max(place - half, 0) : place + half + 1])
+    ]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.report.made_up_blocks import EVEN, PAID, STEEP, STEEPER, make_block
 
-from parity311.report import findings
+from parity311.report import findings, first_screen
 
 FEWER_EVEN = (0.3, 0.3, 0.3, 0.3, 0.3)
 MORE_EVEN = (0.65, 0.65, 0.65, 0.65, 0.65)
@@ -81,10 +81,10 @@ def test_bad_news_comes_first_and_every_block_is_counted() -> None:
         make_block("boiler", paid=STEEPER),
         make_block("boiler", paid=STEEP, participation="measured"),
     ]
-    headline = findings.say_headline(blocks)
-    assert "narrows the gap between income quintiles in 1 of 3 settings" in headline
-    assert "widens it in 1" in headline
-    assert "does not change it beyond noise in 1" in headline
+    headline = first_screen.say_lead(blocks)
+    assert "would **widen** the gap between richer and poorer areas in 1 of 3 settings" in headline
+    assert "would **narrow** it in 1 of 3" in headline
+    assert "would not clearly change it in 1 of 3" in headline
     advice = findings.say_what_to_do(blocks)
     assert advice.index("Boiler (strong): keep today's rule") < advice.index("heat (strong)")
     assert all(findings.name_block(block) in advice.lower() for block in blocks)
@@ -115,7 +115,7 @@ def test_what_is_known_within_a_factor_only_is_a_range_and_no_headline() -> None
     assert "somewhere in 0.0 to 30.0" in text
     assert findings.judge(block).verdict == "unknown"
     assert "known only within a factor of 46" in findings.say_correction([block])
-    assert "cannot be said to narrow or widen" in findings.say_headline([block])
+    assert "does something nobody can tell to the gap" in first_screen.say_lead([block])
     assert findings.find_alternative(block) is None
     # The broken twin: the same figures without the flag stand as figures.
     assert findings.judge(make_block(paid=MORE_EVEN)).verdict == "better"

@@ -14,6 +14,7 @@ import pytest
 from tests.faults.limits import room_for
 
 from parity311.errors import RunError
+from parity311.report import glossary
 from parity311.report.page import mark_words, name_anchors, render_report
 from parity311.report.pictures import Axis, Estimate, Series, bar_chart
 from parity311.report.sections import Column, KeyFigure, Picture, Report, Section, TableView
@@ -247,3 +248,18 @@ def test_words_carry_two_marks_only() -> None:
 
 def test_anchors_are_distinct() -> None:
     assert name_anchors(["Run", "A b!", "A-b", "…"]) == ["run-2", "a-b", "a-b-2", "section"]
+
+
+def test_words_that_pages_explain_are_in_the_glossary() -> None:
+    table = (Path(__file__).parents[3] / "docs" / "glossary.md").read_text(encoding="utf-8")
+    known = re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE)
+    for word in glossary.WORDS:
+        assert any(word in name for name in known), word
+
+
+def test_words_link_once_and_never_inside_code() -> None:
+    linked = str(glossary.link_words(mark_words("The gap, a gap and `gap`; today's rule")))
+    assert linked.count('href="#word-gap"') == 1
+    assert "<code>gap</code>" in linked
+    assert 'href="#word-today-s-rule"' in linked
+    assert list(glossary.used_words(["Gaps of coverage"])) == ["coverage", "gap"]

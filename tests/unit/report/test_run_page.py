@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import html
 import json
 import re
@@ -32,6 +33,7 @@ from parity311.records.store import Records, open_records
 from parity311.report.first_screen import is_level
 from parity311.report.run_maps import tract_rows
 from parity311.report.run_page import write_report
+from parity311.report.run_pictures import TRUTH
 from parity311.report.store import start_run
 
 pytestmark = pytest.mark.slow
@@ -222,6 +224,19 @@ def test_a_gap_known_within_a_factor_only_is_no_figure(tmp_path: Path) -> None:
     assert card["rows"][0][1].startswith("Of 100 problems, 30 are found")
 
 
+def test_estimates_have_intervals_and_the_truth_beside_them_where_known(tmp_path: Path) -> None:
+    true = [0.3, 0.25, 0.2, 0.15, 0.1]
+    folder = write(tmp_path / "made-up", [make_block(true_shares=true)])
+    text = (folder / "tables/correction-heat-strong.csv").read_text()
+    table = list(csv.DictReader(text.splitlines()))
+    shares = [float(row["share"]) for row in table if row["estimator"] == TRUTH]
+    assert shares == pytest.approx(true)
+    estimated = [row for row in table if row["estimator"] == "exposure_rate"]
+    assert all(float(row["lower"]) < float(row["share"]) < float(row["upper"]) for row in estimated)
+    real = write(tmp_path / "real", [make_block(is_real=True)])
+    assert TRUTH not in (real / "tables/correction-heat-recorded.csv").read_text()
+
+
 def test_maps_of_need_service_and_change_with_a_table(tmp_path: Path) -> None:
     inputs = make_inputs(1, n_months=12, n_tracts=60)
     position = np.random.default_rng(0).uniform((-74.1, 40.6), (-73.8, 40.9), (60, 2))
@@ -253,4 +268,4 @@ def test_printed_names_are_those_of_the_page(capsys: pytest.CaptureFixture[str])
     assert "balanced" not in printed
     assert "dqn_equity" not in printed
     assert "recorded participation" not in printed
-    assert "keep today's rule" in printed
+    assert "Boiler safety, rich areas call far more often, few visits: Keep today's rule" in printed
