@@ -7,7 +7,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PIP := $(BIN)/pip --disable-pip-version-check
 ARGS ?=
 # Programs that tests start for real, and the Debian package of each.
-PROGRAMS := initdb:postgresql
+PROGRAMS := initdb:postgresql chromium:chromium
 PEERS ?= $(basename $(notdir $(wildcard benchmarks/peers/*.txt)))
 .DEFAULT_GOAL := help
 .PHONY: help run desk test lint programs docs peers clean
