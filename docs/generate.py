@@ -24,8 +24,10 @@ from docs import under_reporting
 from docs.audit_figures import audit_block, recommend_block, records_block, shapley_block
 from docs.ceilings import ceilings_block
 from docs.city_years import city_years_block
+from docs.cycle_figures import cycle_block
 from docs.environments import environments_block
 from docs.equity_term import equity_block
+from docs.feedback_figures import feedback_block
 from docs.file_formats import formats_block
 from docs.front_page import findings_block
 from docs.frontier_figures import frontier_block, sensitivity_block
@@ -44,6 +46,8 @@ from docs.reproduction import (
     reproduction_block,
 )
 from docs.seeds import seeds_table
+from docs.service_levels_figures import levels_block
+from docs.watch_figures import watch_block
 from parity311.city.departures import DEFAULT, WORLDS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -70,6 +74,10 @@ FILES = (
     "docs/explanation/city-years.md",
     "docs/how-to/use-nyc-open-data.md",
     "docs/how-to/route-complaints.md",
+    "docs/how-to/watch-a-policy.md",
+    "docs/how-to/retrain-a-policy.md",
+    "docs/explanation/feedback.md",
+    "docs/explanation/service-levels.md",
     "docs/index.md",
     "docs/reference/leaderboard.md",
     "docs/reference/environments.md",
@@ -272,6 +280,10 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "bench-shapley": shapley_block,
     "bench-records": records_block,
     "bench-recommend": recommend_block,
+    "cycles": cycle_block,
+    "feedback": feedback_block,
+    "service-levels": levels_block,
+    "watch": watch_block,
 }
 
 

@@ -1,6 +1,7 @@
 """What agents reach, domain by domain: the figures of `docs/explanation/what-agents-reach.md`.
 
     python -m docs.quality_figures FOLDER   keep the report of a folder that was measured
+    python -m docs.quality_figures          draw the picture of what is kept
 
 Settings that the folder does not hold stay as they were kept; each names its cities.
 
@@ -22,6 +23,10 @@ ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs" / "results" / "quality.json"
 NOT_MEASURED = "Not measured yet: run `parity311 bench quality --folder FOLDER`, then `python -m "
 NOT_MEASURED += "docs.quality_figures FOLDER`."
+PICTURE = ROOT / "docs" / "explanation" / "what-agents-reach.svg"
+HEADLINE_CITIES = 20
+"""Cities that a headline takes."""
+ENDS = ("value", "lower", "upper")
 RIVALS_BEFORE = ("electrical_revisit", "ert")
 """Settings of reports that do not say it whose best known had rivals trained in the truth."""
 CHANGEOVERS = {"0": "_0", "1/6": "", "1/3": "_1_3"}
@@ -43,16 +48,70 @@ def quality_block(kept: Path = KEPT) -> str:
     if not kept.exists():
         return NOT_MEASURED
     rows = json.loads(kept.read_text())["settings"]
-    tables = (
-        verdict_table,
-        lifetime_table,
-        swap_table,
-        learnable_table,
-        changeover_table,
-        agent_table,
-    )
-    parts = [write(rows) for write in tables]
+    folds = [
+        ("Every setting: bar, best agent, share of the way, verdict", verdict_table),
+        ("How long incidents last: estimated, and true", lifetime_table),
+        ("What the estimate loses, by swapping in the truth", swap_table),
+        ("Boiler: what anybody could learn", learnable_table),
+        ("Elevator: what a changeover costs", changeover_table),
+        ("Every agent", agent_table),
+    ]
+    parts = [headline(rows), *(fold(title, write(rows)) for title, write in folds)]
     return "\n\n".join(part for part in parts if part)
+
+
+def fold(title: str, text: str) -> str:
+    """A table behind a line that opens it; nothing where there is none."""
+    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>" if text else ""
+
+
+def is_headline(row: dict[str, Any]) -> bool:
+    """Whether a setting was measured in as many cities as a headline takes."""
+    return row["is_binding"] and len(row["cities"]) >= HEADLINE_CITIES
+
+
+def headline(rows: list[dict[str, Any]]) -> str:
+    """What was measured in enough cities, in sentences made from the figures."""
+    told = [row for row in rows if is_headline(row)]
+    if not told:
+        return f"No setting was measured in {HEADLINE_CITIES} cities yet."
+
+    def name(row: dict[str, Any]) -> str:
+        share = row.get("share_of_learnable") or row["share_of_way"]
+        return f"{row['setting'].replace('_', ' ')} ({100 * share['lower']:.1f} %)"
+
+    met = [name(row) for row in told if row["verdict"] == "met"]
+    missed = [name(row) for row in told if row["verdict"] != "met"]
+    others = [row["setting"] for row in rows if row["is_binding"] and not is_headline(row)]
+    lines = [
+        f"In {HEADLINE_CITIES} cities that nobody had looked at, lower bounds between cities: "
+        f"{', '.join(met) or 'none'} reach their bar"
+        + (f"; **{', '.join(missed)} do not**." if missed else ".")
+    ]
+    lines += [
+        f"The others ({', '.join(others)}) were measured in ten cities or fewer: no headline, and "
+        "their rows say what is withdrawn."
+    ] * bool(others)
+    return "\n".join(lines)
+
+
+def draw_shares(kept: Path = KEPT) -> str:
+    """Share of the way of the settings that were measured in enough cities."""
+    from parity311.report import pictures
+    from parity311.report.pictures import Axis, Estimate, Reference
+
+    rows = [row for row in json.loads(kept.read_text())["settings"] if is_headline(row)]
+    estimates = [
+        Estimate(row["setting"].replace("_", " "), *(share[end] for end in ENDS))
+        for row in rows
+        for share in [row.get("share_of_learnable") or row["share_of_way"]]
+    ]
+    return pictures.ranked_plot(
+        estimates,
+        title="Share of the way from today's rule to the ceiling or the best known",
+        axis=Axis("share of the way", "percent", includes=(0.8, 1.0)),
+        reference=Reference(0.9, "asked of the lower end"),
+    )
 
 
 def share_cell(row: dict[str, Any]) -> str:
@@ -207,16 +266,14 @@ def changeover_table(rows: list[dict[str, Any]]) -> str:
 
 def agent_table(rows: list[dict[str, Any]]) -> str:
     """Every recipe of every setting: `dqn` and `hdqn` have the paper's hyper-parameters."""
-    lines = [
-        "| setting | agent | gain on today's rule, % | share of the way, % |",
-        "| --- | --- | ---: | ---: |",
-    ]
+    lines = ["| setting | share of the way (gain on today's rule), % |", "| --- | --- |"]
     for row in rows:
-        for name, agent in row["agents"].items():
-            lines.append(
-                f"| {row['setting']} | {name} | {show(agent['gain_on_today'], 100.0)} | "
-                f"{show(agent['share_of_way'], 100.0, 1)} |"
-            )
+        agents = [
+            f"{name} {show(agent['share_of_way'], 100.0, 1)} "
+            f"({show(agent['gain_on_today'], 100.0)})"
+            for name, agent in row["agents"].items()
+        ]
+        lines.append(f"| {row['setting']} | {'; '.join(agents)} |")
     return "\n".join(lines)
 
 
@@ -226,12 +283,16 @@ def main(arguments: list[str]) -> int:
     from parity311.studies.quality.report import report
     from parity311.studies.quality.settings import SETTINGS
 
+    if not arguments:
+        PICTURE.write_text(draw_shares())
+        return 0
     folder = Path(arguments[0])
     found = report(folder, list(SETTINGS), prepared_seeds(folder))["settings"]
     kept = json.loads(KEPT.read_text())["settings"] if KEPT.exists() else []
     rows = {row["setting"]: row for row in [*kept, *found]}
     ordered = [rows[name] for name in SETTINGS if name in rows]
     KEPT.write_text(json.dumps({"settings": ordered}, indent=1) + "\n")
+    PICTURE.write_text(draw_shares())
     print(quality_block())
     return 0
 

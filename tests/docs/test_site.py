@@ -22,7 +22,7 @@ LOADS = {
 LOADING_LINKS = {"icon", "modulepreload", "preconnect", "prefetch", "preload", "stylesheet"}
 ELSEWHERE = re.compile(r"\s*(?:https?:)?//", re.IGNORECASE)
 MOST_LINES = 150
-LONG_PAGES = {"price-of-parity.md", "reproduction.md", "under-reporting.md", "what-agents-reach.md"}
+LONG_PAGES = {"price-of-parity.md", "reproduction.md"}
 """Explanations that may still be longer; taken off this list when they are rewritten."""
 
 

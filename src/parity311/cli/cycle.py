@@ -276,6 +276,19 @@ def feedback_command(
     ] = "discouraged",
     participation: Annotated[str, typer.Option(help="measured or strong.")] = "strong",
     capacity: Annotated[str, typer.Option(help="calibrated or scarce.")] = "scarce",
+    visits: Annotated[
+        float,
+        typer.Option(
+            help="Visits from the first round on, times the capacity's.", callback=within(0.01, 10)
+        ),
+    ] = 1.0,
+    withheld: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of reports not made where nobody ever comes; the world's own if not given.",
+            callback=within(0.0, 1.0),
+        ),
+    ] = None,
     seed: Annotated[int, seed_option("Of the first city; the others follow.")] = 1901,
     runs: Runs = Path("runs"),
     as_json: Json = False,
@@ -296,6 +309,8 @@ def feedback_command(
         participation=participation,
         capacity=capacity,
         world=world,
+        visits=visits,
+        withheld=withheld,
     )
     with progress_bars() as progress:
         found = run_feedback(config, progress)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +22,7 @@ from parity311.audit.cells import read_inputs
 from parity311.audit.gap import TAU
 from parity311.city.build import draw_setting, enlarge, write_worked
 from parity311.city.clock import day_number, to_date
-from parity311.city.departures import get_departure
+from parity311.city.departures import Departure, get_departure
 from parity311.city.incumbent import EXPLORATION_SHARE, Rule, severity_then_first_in
 from parity311.city.played import JUDGED_DAYS, PlayedFigures, measure_rounds
 from parity311.city.presets import Preset, check_scenario
@@ -90,6 +90,10 @@ class FeedbackConfig:
     """a year, so that seasons are no drift"""
     n_tracts: int = 60
     tau: float = TAU
+    visits: float = 1.0
+    """from the first round on, visits there are for a complaint, times those of the capacity"""
+    withheld: float | None = None
+    """share of reports that are not made where nobody ever comes; the world's own if not given"""
 
 
 @dataclass
@@ -196,6 +200,12 @@ def check_feedback(config: FeedbackConfig) -> Domain:
         for one in given:
             if one not in allowed:
                 raise InputError(f"Unknown {kind} {one!r}; allowed: {', '.join(allowed)}.")
+    for name, value, most in (
+        ("visits", config.visits, 10.0),
+        ("withheld", config.withheld or 0.0, 1.0),
+    ):
+        if not 0.0 <= value <= most:
+            raise InputError(f"{name} is {value}; allowed is 0 to {most:g}. Change it.")
     check_scenario(config.participation, config.capacity)
     get_departure(config.world)
     return domain
@@ -222,6 +232,12 @@ def run_feedback(config: FeedbackConfig, progress: Progress) -> dict[str, Any]:
     }
 
 
+def departure_of(config: FeedbackConfig) -> Departure:
+    """The world that is played in, at the strength asked for."""
+    world = get_departure(config.world)
+    return world if config.withheld is None else replace(world, reaction=config.withheld)
+
+
 def play_city(domain: Domain, config: FeedbackConfig, seed: int, arms: Sequence[str]) -> Any:
     """Rows of each arm in one city, arm by arm."""
     process = domain.process
@@ -233,10 +249,11 @@ def play_city(domain: Domain, config: FeedbackConfig, seed: int, arms: Sequence[
     preset = Preset("feedback", config.n_tracts, begins, last, 0, 0.0)
     setting = draw_setting(
         preset, seed, config.participation, config.capacity, preset.date_from, last,
-        get_departure(config.world),
+        departure_of(config),
     )  # fmt: skip
     start = open_domain(process, setting, severity_then_first_in, enlarge(process, preset, setting))
     start.run(first_worked_day(process, setting), day_number(first))
+    start.agency.visits_per_complaint *= config.visits
     bounds = [day_number(first) + config.round_days * n for n in range(config.rounds + 1)]
     for arm in arms:
         with tempfile.TemporaryDirectory() as scratch:
@@ -272,7 +289,7 @@ def _row(seed: int, arm: str, number: int, found: PlayedFigures, loop: Loop) -> 
 
 
 FIGURES = ("coverage_lowest", "coverage", "gap", "reported_lowest", "reported", "visits",
-           "discovered", "discovered_lowest")  # fmt: skip
+           "visits_lowest", "discovered", "discovered_lowest")  # fmt: skip
 
 
 def by_round(

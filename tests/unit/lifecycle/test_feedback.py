@@ -64,7 +64,7 @@ class TestRules:
 def row(city: int, arm: str, number: int, coverage: float) -> dict[str, Any]:
     """A round with this coverage of the lowest quintile."""
     figures = ("coverage", "gap", "reported_lowest", "reported")
-    counts = ("visits", "discovered", "discovered_lowest")
+    counts = ("visits", "visits_lowest", "discovered", "discovered_lowest")
     return {
         "city": city,
         "arm": arm,

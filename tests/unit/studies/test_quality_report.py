@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from docs.quality_figures import NOT_MEASURED, quality_block, share_cell
+from docs.quality_figures import NOT_MEASURED, PICTURE, draw_shares, quality_block, share_cell
 from safetensors.numpy import save_file
 
 from parity311.domains import all_domains
@@ -230,3 +230,15 @@ def test_the_page_shows_every_setting_or_says_that_none_is_measured(tmp_path: Pa
     assert "| snad | 4 | at least 90% of the way" in shown
     assert "**met**" in shown
     assert "with the truth about what visits find" in shown
+
+
+def test_the_picture_shows_what_is_kept() -> None:
+    assert PICTURE.read_text() == draw_shares()
+    assert "crane" in PICTURE.read_text()
+
+
+def test_a_headline_takes_twenty_cities(tmp_path: Path) -> None:
+    write_parts(tmp_path)
+    kept = tmp_path / "quality.json"
+    kept.write_text(json.dumps(report(tmp_path, ["snad"], SEEDS)))
+    assert "No setting was measured in 20 cities yet." in quality_block(kept)
