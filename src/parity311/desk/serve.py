@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from parity311.desk.accounts import SAMPLE_ACCOUNTS, draw_password, make_account
 from parity311.desk.app import make_app
-from parity311.desk.desk import CityClock, Desk, Place
+from parity311.desk.desk import CityClock, Desk, TractPlace
 from parity311.desk.offices import DeskOffice
 from parity311.desk.replay import CityReplay, Feeder, start_replay
 from parity311.desk.tables import AccountRow
@@ -99,13 +99,13 @@ def _first_moment(records: Records, config: ServeConfig) -> datetime:
     return moment
 
 
-def read_places(records: Records) -> dict[str, Place]:
+def read_places(records: Records) -> dict[str, TractPlace]:
     """Every tract with its position."""
     rows = records.sql(
         "SELECT geoid, borough, community_board, longitude, latitude FROM tracts ORDER BY geoid"
     ).to_pylist()
     return {
-        row["geoid"]: Place(
+        row["geoid"]: TractPlace(
             row["geoid"], row["borough"] or "", row["community_board"], row["longitude"],
             row["latitude"],
         )
