@@ -31,13 +31,17 @@ def bench_scale(where: Workplace, n_pieces: int = 8, steps: int = 4000) -> dict[
     n_workers = where.n_workers or len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        empty = _time(_jobs("rest", N_EMPTY, seconds=0.0), where, root / "empty")
+        empty = _time(
+            _jobs("parity311.bench.scale:rest", N_EMPTY, seconds=0.0), where, root / "empty"
+        )
         overhead_s = (empty["until_last"] - empty["until_first"]) / (N_EMPTY - 1) * n_workers
         n_sleeps = 8 * n_workers
-        asleep = _time(_jobs("rest", n_sleeps, seconds=SLEEP_S), where, root / "asleep")
+        asleep = _time(
+            _jobs("parity311.bench.scale:rest", n_sleeps, seconds=SLEEP_S), where, root / "asleep"
+        )
         slept = asleep["until_last"] - asleep["until_first"] + SLEEP_S
         # Once for whoever compiles first, so that both find the same programs on disk.
-        trainings = _jobs("train_piece", n_pieces, steps=steps)
+        trainings = _jobs("parity311.bench.scale:train_piece", n_pieces, steps=steps)
         cache = root / "compiled"
         run_jobs(trainings[:1], LocalEngine(1, cache=cache, spawns=True), folder=root / "warm")
         alone = _run(trainings, LocalEngine(1, cache=cache, spawns=True), root / "one")
@@ -66,10 +70,7 @@ def bench_scale(where: Workplace, n_pieces: int = 8, steps: int = 4000) -> dict[
 
 
 def _jobs(function: str, n: int, **spec: Any) -> list[Job]:
-    return [
-        Job(f"parity311.bench.scale:{function}", {**spec, "seed": k}, name=f"{k}", program=function)
-        for k in range(n)
-    ]
+    return [Job(function, {**spec, "seed": k}, name=f"{k}", program=function) for k in range(n)]
 
 
 def _time(jobs: list[Job], where: Workplace, folder: Path) -> dict[str, float]:
