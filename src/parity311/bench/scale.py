@@ -24,6 +24,8 @@ N_EMPTY = 100
 LONG_S = 20.0
 """Length of a job beside which the overhead is told."""
 SLEEP_S = 1.0
+REST, TRAIN = "parity311.bench.scale:rest", "parity311.bench.scale:train_piece"
+"""What the pieces do, by name."""
 
 
 def bench_scale(where: Workplace, n_pieces: int = 8, steps: int = 4000) -> dict[str, Any]:
@@ -31,17 +33,13 @@ def bench_scale(where: Workplace, n_pieces: int = 8, steps: int = 4000) -> dict[
     n_workers = where.n_workers or len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        empty = _time(
-            _jobs("parity311.bench.scale:rest", N_EMPTY, seconds=0.0), where, root / "empty"
-        )
+        empty = _time(_jobs(REST, N_EMPTY, seconds=0.0), where, root / "empty")
         overhead_s = (empty["until_last"] - empty["until_first"]) / (N_EMPTY - 1) * n_workers
         n_sleeps = 8 * n_workers
-        asleep = _time(
-            _jobs("parity311.bench.scale:rest", n_sleeps, seconds=SLEEP_S), where, root / "asleep"
-        )
+        asleep = _time(_jobs(REST, n_sleeps, seconds=SLEEP_S), where, root / "asleep")
         slept = asleep["until_last"] - asleep["until_first"] + SLEEP_S
         # Once for whoever compiles first, so that both find the same programs on disk.
-        trainings = _jobs("parity311.bench.scale:train_piece", n_pieces, steps=steps)
+        trainings = _jobs(TRAIN, n_pieces, steps=steps)
         cache = root / "compiled"
         run_jobs(trainings[:1], LocalEngine(1, cache=cache, spawns=True), folder=root / "warm")
         alone = _run(trainings, LocalEngine(1, cache=cache, spawns=True), root / "one")
