@@ -25,8 +25,12 @@ from docs import under_reporting
 from docs.audit_figures import audit_block, recommend_block, records_block, shapley_block
 from docs.ceilings import ceilings_block
 from docs.city_years import city_years_block
+from docs.cycle_figures import cycle_block
+from docs.drawn import FOLDER as PICTURE_FOLDER
+from docs.drawn import stale_pictures
 from docs.environments import environments_block
 from docs.equity_term import equity_block
+from docs.feedback_figures import feedback_block
 from docs.file_formats import formats_block
 from docs.front_page import findings_block
 from docs.frontier_figures import frontier_block, sensitivity_block
@@ -34,7 +38,7 @@ from docs.leaderboard import leaderboard_block
 from docs.metrics import metrics_block
 from docs.off_policy_figures import off_policy_block
 from docs.other_seeds import seeds_block
-from docs.parity_figures import inspectors_block, parity_block
+from docs.parity_figures import inspectors_block, parity_block, parity_tables_block
 from docs.python_reference import python_block
 from docs.quality_figures import quality_block
 from docs.readme_figures import came_out_block
@@ -46,6 +50,8 @@ from docs.reproduction import (
     reproduction_block,
 )
 from docs.seeds import seeds_table
+from docs.service_levels_figures import levels_block
+from docs.watch_figures import watch_block
 from parity311.city.departures import DEFAULT, WORLDS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,6 +69,7 @@ FILES = (
     "docs/explanation/synthetic-city.md",
     "docs/explanation/frontier.md",
     "docs/explanation/price-of-parity.md",
+    "docs/reference/parity-figures.md",
     "docs/reference/ceilings.md",
     "docs/reference/seeds.md",
     "docs/explanation/audit.md",
@@ -72,6 +79,10 @@ FILES = (
     "docs/explanation/city-years.md",
     "docs/how-to/use-nyc-open-data.md",
     "docs/how-to/route-complaints.md",
+    "docs/how-to/watch-a-policy.md",
+    "docs/how-to/retrain-a-policy.md",
+    "docs/explanation/feedback.md",
+    "docs/explanation/service-levels.md",
     "docs/index.md",
     "docs/reference/leaderboard.md",
     "docs/reference/environments.md",
@@ -265,6 +276,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "reproduction-elevator": elevator_block,
     "off-policy": off_policy_block,
     "parity": parity_block,
+    "parity-tables": parity_tables_block,
     "parity-inspectors": inspectors_block,
     "quality": quality_block,
     "findings": findings_block,
@@ -276,6 +288,10 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "bench-shapley": shapley_block,
     "bench-records": records_block,
     "bench-recommend": recommend_block,
+    "cycles": cycle_block,
+    "feedback": feedback_block,
+    "service-levels": levels_block,
+    "watch": watch_block,
 }
 
 
@@ -318,6 +334,11 @@ def main(arguments: list[str]) -> int:
         stale.append(under_reporting.PAGE.relative_to(ROOT).as_posix())
         if "--check" not in arguments:
             under_reporting.write()
+            print(f"wrote {stale[-1]}")
+    for name, text in stale_pictures().items():
+        stale.append(f"docs/explanation/{name}")
+        if "--check" not in arguments:
+            (PICTURE_FOLDER / name).write_text(text)
             print(f"wrote {stale[-1]}")
     if "--check" in arguments and stale:
         print(f"error: out of date: {', '.join(stale)}; run `make docs`.", file=sys.stderr)

@@ -296,13 +296,16 @@ def _held_at(told: list[dict[str, Any]], place: int) -> float | None:
 def _peer_lines() -> list[str]:
     """Largest difference from scope-rl, by estimator."""
     rows = json.loads(PEERS.read_text())
-    lines = ["Largest relative difference from scope-rl's estimators on the same logs:", ""]
-    lines += ["| estimator | scope-rl | logs | difference |", "| --- | --- | ---: | ---: |"]
+    parts = []
     for name in dict.fromkeys(row["estimator"] for row in rows):
         mine = [row for row in rows if row["estimator"] == name]
         worst = max(row["relative_difference"] for row in mine)
-        lines.append(f"| {name} | {mine[0]['peer'].split('.')[-1]} | {len(mine)} | {worst:.1e} |")
-    return lines
+        parts.append(f"{name} {worst:.1e} ({mine[0]['peer'].split('.')[-1]})")
+    logs = len(rows) // len(parts)
+    return [
+        f"Largest relative difference from scope-rl's estimators on the same {logs} logs: "
+        f"{', '.join(parts)}."
+    ]
 
 
 if __name__ == "__main__":

@@ -277,16 +277,25 @@ def _percent(share: float) -> str:
     return f"{100 * share:+.1f} %"
 
 
+def _by_domain(kept: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    slugs = dict.fromkeys(one["domain"] for one in kept)
+    return {slug: [one for one in kept if one["domain"] == slug] for slug in slugs}
+
+
 def parity_block() -> str:
-    """Verdicts, then the tables of every domain."""
+    """Verdicts, the picture, and today's rule beside what validation chose in every domain."""
     kept = read(KEPT)
     if not kept:
         return "No figures are kept yet; `python -m docs.parity_figures FILE` keeps them."
-    slugs = list(dict.fromkeys(one["domain"] for one in kept))
-    of = {slug: [one for one in kept if one["domain"] == slug] for slug in slugs}
-    lines = [*(_verdict(slug, of[slug]) for slug in slugs), ""]
-    lines += ["![Gap of coverage by policy and domain](price-of-parity.svg)", ""]
-    for slug, found in of.items():
+    lines = ["![Gap of coverage by policy and domain](price-of-parity.svg)", ""]
+    lines += [_verdict(slug, found) for slug, found in _by_domain(kept).items()]
+    return "\n".join(lines)
+
+
+def parity_tables_block() -> str:
+    """The tables of every domain: policies, what validation chose, and the frontier."""
+    lines = []
+    for slug, found in _by_domain(read(KEPT)).items():
         years, cities = found[0]["config"]["n_years"], sorted(one["city"] for one in found)
         lines += [f"### {slug}", ""]
         lines += [f"{years} test years in each of {cities[0]} to {cities[-1]}.", ""]

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from docs.real_files import describe_files, read_kept
 from parity311.audit.assess import assess_domain, verdict_row
 from parity311.audit.cells import read_inputs
 from parity311.audit.spec import AuditSpec
@@ -242,6 +243,7 @@ def collect(data: Path, city: Path) -> dict[str, Any]:
             "params": heat_params(records),
             "city_params": heat_params(made),
             "audit": {domain: audit(records, domain) for domain in COMPARED},
+            "files": read_kept(),
         }
 
 
@@ -280,6 +282,7 @@ def page(figures: dict[str, Any]) -> str:
     lines += _reporting_lines(figures["reporting"])
     lines += _params_lines(figures["params"], figures["city_params"])
     lines += _audit_lines(figures["audit"])
+    lines += describe_files(figures["files"])
     lines += _closing_lines(figures)
     return "\n".join(lines) + "\n"
 

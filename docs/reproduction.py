@@ -18,7 +18,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from parity311.storage.strict_json import write_json
 from parity311.studies.reproduction.programme import CHOICE_TITLES, CHOICES
+from parity311.studies.reproduction.reproduce import set_beside, write_csv
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 PRESETS = ("nyc", "small")
@@ -58,6 +60,26 @@ def keep(run: Path) -> Path:
         if (run / name).exists():
             shutil.copyfile(run / name, folder / name)
     return folder
+
+
+def set_kept_beside(preset: str) -> bool:
+    """Give each kept claim of a preset the other programme's figure, verdict and what differs."""
+    folders = {name: RESULTS / f"reproduction-{preset}{end}" for name, end in PROGRAMMES.items()}
+    if not all((folder / "programme.json").exists() for folder in folders.values()):
+        return False
+    read = {
+        name: {
+            "programme": name, "claims": list(_claims_of(folder).values()),
+            "jobs": json.loads((folder / "programme.json").read_text()),
+        }
+        for name, folder in folders.items()
+    }  # fmt: skip
+    for name, other in (("paper", "ours"), ("ours", "paper")):
+        rows = set_beside(read[name]["claims"], read[other], read[name]["jobs"])
+        write_json(folders[name] / "claims.json", rows)
+        plain = [{**row, "interval": row.get("interval")} for row in rows]
+        write_csv(folders[name] / "claims.csv", plain)
+    return True
 
 
 def keep_archive(archive: Path) -> Path:
@@ -200,7 +222,7 @@ def apart_block() -> str:
         return "The two programmes were not run in the same cities yet."
     titles = ["city", "the paper says", "as published", "ours", "what could make it"]
     head = _head(titles) if lines else []
-    more = f"On {n_open} more claims one of the two decides nothing; the pages of the runs say why."
+    more = f"On {n_open} more claims one of the two decides nothing; the spreadsheets say why."
     return "\n".join([*head, *lines, *([""] if lines else []), more])
 
 
@@ -233,7 +255,8 @@ def _price_cell(row: dict[str, Any]) -> str:
     gap = f"{100 * row['gap']:.1f} ({100 * row['gap_lower']:.1f} to {100 * row['gap_upper']:.1f})"
     if row["weight"] == 0:
         return gap
-    if row["price"] is None:
+    # An agent that finds next to nothing without a weight has nothing to give up.
+    if row["price"] is None or row["price"] < -1:
         return f"{gap}; no price"
     price = [100 * row[name] for name in ("price", "price_lower", "price_upper")]
     visits = "–" if row["visits"] is None else f"{row['visits']:.2f}"
@@ -260,3 +283,5 @@ if __name__ == "__main__":
     for given in sys.argv[1:]:
         found = Path(given)
         print(keep(found) if found.is_dir() else keep_archive(found))
+    for preset in PRESETS:
+        set_kept_beside(preset)

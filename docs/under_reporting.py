@@ -30,8 +30,6 @@ RESULTS = ROOT / "docs" / "results"
 PAGE = ROOT / "docs" / "explanation" / "under-reporting.md"
 PICTURES = ROOT / "docs" / "explanation" / "under-reporting"
 KEPT = ("validate", "spatial", "bench")
-SHOWN = ("exposure_rate", "zero_truncated", "as_published", "raw")
-"""Estimators of the first picture; the table has all."""
 GROUPS = ((0.43, 1.29), (1.0, 3.0))
 """Reports per incident of a group that reports little and one that reports three times as often."""
 WORLD_DOMAINS = ("heat", "elevator", "housing")
@@ -80,35 +78,6 @@ def told(row: dict[str, Any]) -> str:
     return "not used" if row["lifetime"] == "none" else row["lifetime"]
 
 
-def draw_bias() -> str:
-    """Error of the estimators by income quintile."""
-    chosen = [
-        row for row in rows_of("city") if row["estimator"] in SHOWN and told(row) in WITHOUT_TRUTH
-    ]
-    series = [
-        Series(
-            row["estimator"],
-            [
-                pictures.Estimate(f"quintile {place + 1}", bias, low - 1.0, high - 1.0)
-                for place, (bias, (low, high)) in enumerate(
-                    zip(row["bias_by_quintile"], row["interval_by_quintile"], strict=True)
-                )
-            ],
-        )
-        for row in chosen
-    ]
-    return pictures.interval_plot(
-        series,
-        title="Error of estimated incidents by income quintile (1 is the poorest)",
-        axis=Axis("error", "percent", includes=(0.0,)),
-        reference=Reference(0.0, "the truth"),
-    )
-
-
-WITHOUT_TRUTH = ("not used", "estimated")
-"""What an agency has: no lifetime, or one estimated from its reports."""
-
-
 def draw_worlds() -> str:
     """Error of the worst quintile in every world, from reports alone and with inspections."""
     series = []
@@ -130,12 +99,7 @@ def draw_worlds() -> str:
     )
 
 
-def has_worlds() -> bool:
-    """Whether the study of worlds was kept."""
-    return (RESULTS / "under-reporting-worlds.json").exists()
-
-
-DRAWN = {"worlds": draw_worlds} if has_worlds() else {"bias": draw_bias}
+DRAWN = {"worlds": draw_worlds}
 """The page's one picture."""
 
 
@@ -209,11 +173,6 @@ def bench_words() -> list[str]:
 
 def worlds_words() -> list[str]:
     """What the study of worlds found, in three sentences."""
-    if not has_worlds():
-        return [
-            "The study in cities whose assumptions are false (`parity311 reporting validate "
-            "--worlds`) has not been kept yet; the picture shows one city."
-        ]
     bars = [bar | {"domain": domain} for domain, f in kept("worlds").items() for bar in f["bars"]]
     rows = [row for found in kept("worlds").values() for row in found["rows"] if "bias" in row]
     told = {
@@ -235,17 +194,16 @@ def worlds_words() -> list[str]:
         f"Asked were errors of at most 10 % by quintile and in the ratio of the outer ones, and 90 "
         f"% intervals that hold in 85 % of cities: {len(bars) - len(missed)} of {len(bars)} hold."
     ]
-    return lines + [
-        f"\n- Missed: {bar['domain']}, {bar['world'].replace('_', ' ')}: {bar['asked']}, "
-        + ("none." if bar["value"] is None else f"{bar['value']:.2f}.")
+    told_missed = "; ".join(
+        f"{bar['domain']}, {bar['world'].replace('_', ' ')}: {bar['asked']} "
+        + ("none" if bar["value"] is None else f"{bar['value']:.2f}")
         for bar in missed
-    ]
+    )
+    return lines + ([f"\nMissed: {told_missed}."] if missed else [])
 
 
 def worlds_table() -> list[str]:
     """Mean errors with tracts inspected, world by world; reports alone by their worst quintile."""
-    if not has_worlds():
-        return ["Not kept yet."]
     lines = [
         "| domain | world | reports alone, worst | 1 | 2 | 3 | 4 | 5 | 1/5 | held |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",

@@ -23,8 +23,8 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 """Folders outside the package whose imports count as use by tests or docs."""
 
 LIMITS = {
-    "lines": 91_500,
-    "single importers": 104,
+    "lines": 103_500,
+    "single importers": 126,
     "class names used twice": 0,
     "public names nobody imports": 2,
     "cycles": 0,
@@ -37,7 +37,9 @@ thousand for what visits let pass (`estimation.incident_ends`) and values with p
 by two thousand lines and six modules for the registry of policies (`lifecycle`), whose log, states,
 tables and gates are each read on their own. And by twelve
 thousand lines and twenty modules for what a city runs: the cycle and the watch (`lifecycle`),
-`service_levels`, files of agencies (`feeds`), runs side by side, and the paper's programme."""
+`service_levels`, files of agencies (`feeds`), runs side by side, and the paper's programme. And by
+twelve thousand lines and twenty-two modules for the desk (`desk`), the engine under all studies
+(`jobs`), exports and links of records, first screens of the pages, and the leaderboard."""
 
 
 @dataclass
@@ -90,7 +92,16 @@ def read_module(name: str, text: str) -> Module:
             module.classes.append(node.name)
     module.used |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     module.used |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    module.used |= {name for node in ast.walk(tree) for name in named_in_words(node)}
     return module
+
+
+def named_in_words(node: ast.AST) -> Iterator[str]:
+    """The function that a job names by a string, `parity311.package.module:function`."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        place, _, name = node.value.partition(":")
+        if place.startswith(f"{PACKAGE}.") and name.isidentifier():
+            yield name
 
 
 def is_registered(node: ast.stmt) -> bool:

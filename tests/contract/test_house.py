@@ -38,10 +38,13 @@ def assess():
 
 def nobody_needs_this(): ...
 
+def named_by_a_job(): ...
+
 @app.command("assess")
 def handed_to_the_command_line(): ...
 """,
-        "audit/run.py": "from parity311.audit.assess import assess\n\nstart = assess\n",
+        "audit/run.py": "from parity311.audit.assess import assess\n\nstart = assess\n"
+        "JOB = 'parity311.audit.assess:named_by_a_job'\nstart(JOB)\n",
     }
     for name, text in texts.items():
         path = tmp_path / "src" / "parity311" / name

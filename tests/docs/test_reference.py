@@ -7,7 +7,7 @@ from pathlib import Path
 
 from docs.environments import environments_block
 
-from docs import file_formats, metrics
+from docs import drawn, file_formats, metrics
 from parity311.domains import all_domains
 from parity311.environments import environment_id
 from parity311.feeds import citymap
@@ -16,6 +16,11 @@ from parity311.mdp.harness import Harness
 from parity311.training.saving import describe
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_pictures_are_as_the_kept_results_draw_them(tmp_path: Path) -> None:
+    assert not drawn.stale_pictures()
+    assert set(drawn.stale_pictures(tmp_path)) == set(drawn.PICTURES)
 
 
 def kept_figures() -> set[str]:

@@ -212,6 +212,18 @@ def kept_rows_in(folder: Path) -> list[dict[str, Any]]:
     return json.loads((folder / "claims.json").read_text())
 
 
+def test_kept_runs_say_why_they_are_apart() -> None:
+    """Both programmes in the same small cities: a reason wherever the verdicts differ."""
+    theirs, ours = (
+        {row["key"]: row for row in kept_rows(run)}
+        for run in ("reproduction-small-paper", "reproduction-small")
+    )
+    for key, row in theirs.items():
+        assert row["beside_verdict"] == ours[key]["verdict"], key
+        assert bool(row["why_apart"]) == (row["verdict"] != ours[key]["verdict"]), key
+    assert any(row["why_apart"] for row in theirs.values())
+
+
 def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "odd.tar.gz"
     with tarfile.open(path, "w:gz") as archive:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from docs.rooms import arrange, lower_changelog
@@ -22,7 +28,7 @@ LOADS = {
 LOADING_LINKS = {"icon", "modulepreload", "preconnect", "prefetch", "preload", "stylesheet"}
 ELSEWHERE = re.compile(r"\s*(?:https?:)?//", re.IGNORECASE)
 MOST_LINES = 150
-LONG_PAGES = {"price-of-parity.md", "reproduction.md"}
+LONG_PAGES = {"reproduction.md"}
 """Explanations that may still be longer; taken off this list when they are rewritten."""
 
 
@@ -120,6 +126,56 @@ def test_the_front_page_has_three_doors_light_and_dark(site: Path) -> None:
     assert 'data-md-color-scheme="slate"' in front
     assert 'data-md-color-scheme="default"' in front
     assert "points between the best" in front
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    """Files of a folder, without a word."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        del format, args
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    """The site as a server shows it."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(site)))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(timeout=10)
+
+
+def test_the_site_in_a_real_browser(address: str) -> None:
+    """Nothing from elsewhere, nothing beyond the screen, nothing axe objects to."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("No chromium on this machine: `make programs` installs it for root on Debian.")
+    playwright = pytest.importorskip("playwright.sync_api")
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    asked: list[str] = []
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        try:
+            for width, scheme in ((390, "dark"), (1280, "light")):
+                size = {"width": width, "height": 900}
+                tab = browser.new_context(viewport=size, color_scheme=scheme).new_page()
+                tab.set_default_timeout(60_000)
+                tab.on("request", lambda request: asked.append(request.url))
+                for page in ("index.html", "tutorials/analyst.html", "explanation/audit.html"):
+                    tab.goto(address + page)
+                    tab.wait_for_timeout(500)
+                    assert tab.evaluate("document.documentElement.scrollWidth") <= width, page
+                    found = axe.run(tab).response["violations"]
+                    told = [(one["id"], one["nodes"][0]["html"][:120]) for one in found]
+                    assert not told, (page, width, scheme)
+        finally:
+            browser.close()
+    assert len(asked) > 10
+    assert {url for url in asked if not url.startswith((address, "blob:", "data:"))} == set()
 
 
 def test_the_release_notes_have_the_changelog(site: Path) -> None:

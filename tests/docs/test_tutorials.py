@@ -114,10 +114,10 @@ def test_the_researcher_gets_a_place(
 ) -> None:
     left_out = walk(TUTORIALS / "researcher.md", place, monkeypatch)
     printed = capsys.readouterr().out
-    for row in ("mine:decide", "today's rule", "best rule", "ceiling"):
+    for row in ("mine:decide", "today's rule", "best rule", "best known"):
         assert row in printed
     assert ("sb3_agent:learn" in printed) == (left_out == [])
-    assert "never going out" in printed
+    assert "one crew, always" in printed
 
 
 @pytest.mark.parametrize("name", ["analyst.md", "auditor.md", "researcher.md"])

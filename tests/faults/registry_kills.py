@@ -127,7 +127,7 @@ def _act(folder: Path, address: str, kill_at: int, seed: int, is_twin: bool) -> 
     if is_twin:
         _tell_too_early(told)
     if kill_at:
-        _kill_at(kill_at, ("commit",) if is_twin else EVENTS)
+        kill_at(kill_at, ("commit",) if is_twin else EVENTS)
     registry = Registry(address, makes=True)
     for _ in range(10_000):
         try:
@@ -148,7 +148,7 @@ def _one_act(registry: Registry, folder: Path, rng: random.Random) -> None:
         registry.act(action, waiting[0] if action == "release" else "heat", **WHO)
 
 
-def _kill_at(point: int, events: tuple[str, ...]) -> None:
+def kill_at(point: int, events: tuple[str, ...]) -> None:
     """Kill this process at the n-th of these events."""
     n_seen = 0
 

@@ -41,7 +41,6 @@ def run_tries(works: str, kinds: str, points: int) -> tuple[int, dict[tuple[str,
         ("city", "disk", 2),
         ("shared city,import", "pair", 1),
         ("fetch", "kill", 2),
-        ("cycle", "kill", 2),
     ],
 )
 def test_nothing_is_lost_mixed_or_untold(works: str, kinds: str, points: int) -> None:

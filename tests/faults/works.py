@@ -171,7 +171,8 @@ def _trained_digest(folder: Path) -> str:
 # A retraining cycle
 
 
-def _cycle_base(base: Path) -> None:
+def cycle_base(base: Path) -> None:
+    """Half a year of snad to run cycles on."""
     build_city(
         [get_domain("snad").process], "small", 5, "strong", "scarce", workers=1,
         date_from=date(2024, 1, 1), date_to=date(2024, 7, 1), out=base / "city",
@@ -179,6 +180,11 @@ def _cycle_base(base: Path) -> None:
 
 
 def _cycle(base: Path, folder: Path) -> None:
+    run_small_cycle(base, folder, str(folder / OUT / "policies.db"))
+
+
+def run_small_cycle(base: Path, folder: Path, database: str) -> None:
+    """A short cycle of snad on the base's city, by a registry at this address."""
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(base / "compiled")
     import jax
 
@@ -194,7 +200,7 @@ def _cycle(base: Path, folder: Path) -> None:
     run_cycle(
         CycleConfig("snad", "dual_threshold", spec=AuditSpec(n_draws=100)),
         base / "city",
-        database=str(folder / OUT / "policies.db"),
+        database=database,
         out=folder / OUT / "cycles",
         by="A. Okafor",
     )
@@ -263,7 +269,7 @@ WORKS = {
             is_once=False,
         ),
         Work("train", _train, _trained_digest, is_once=False),
-        Work("cycle", _cycle, _cycle_digest, _cycle_base, is_once=False),
+        Work("cycle", _cycle, _cycle_digest, cycle_base, is_once=False),
     )
 }
 

@@ -24,7 +24,7 @@ from parity311.cli.cycle import (
     watch_command,
     weigh_command,
 )
-from parity311.cli.desk import serve_command
+from parity311.cli.desk import backup_command, restore_command, serve_command
 from parity311.cli.leaderboard import leaderboard_command
 from parity311.cli.lifecycle import policies_app
 from parity311.cli.off_policy import backtest_command
@@ -91,6 +91,8 @@ app.command("leaderboard")(leaderboard_command)
 app.command("recommend")(recommend_command)
 app.command("evaluate")(evaluate_command)
 app.command("serve")(serve_command)
+app.command("backup")(backup_command)
+app.command("restore")(restore_command)
 
 
 def _print_version(asked: bool) -> None:
@@ -212,7 +214,6 @@ def export_command(
 ) -> None:
     """Write a city's complaints as a portal would publish them, to import them again."""
     from parity311.city.export import export_city
-    from parity311.feeds.citymap import packaged_maps
 
     chosen = [name.strip() for name in domains.split(",") if name.strip()]
     found = export_city(city, shape, out, chosen or None)
@@ -223,8 +224,7 @@ def export_command(
         typer.echo(f"{domain:<20} {rows:>9,} rows")
     for domain, rows in found["left_out"].items():
         typer.echo(f"{domain:<20} {rows:>9,} rows that this portal does not publish")
-    own = f" --map {shape}" if shape in packaged_maps() else ""
-    typer.echo(f"Next: parity311 records import {out}/*{own} --out records/{shape}")
+    typer.echo(f"Next: parity311 records import {out}/* --map {shape} --out records/{shape}")
 
 
 @app.command("run")
@@ -245,6 +245,12 @@ def run_command(
             file_okay=False,
         ),
     ] = None,
+    estimator: Annotated[
+        str,
+        typer.Option(
+            help="How complaints become incidents, as `reporting estimate`; the usual way if empty."
+        ),
+    ] = "",
     equity_mode: EquityMode = "dual",
     equity_form: EquityForm = "max_gap",
     denominator: Denominator = "actionable",
@@ -261,6 +267,7 @@ def run_command(
         domains=tuple(domains.split(",")),
         agent=agent,
         records=str(records) if records else "",
+        estimator=estimator,
         term=EquityTerm(equity_mode, equity_form, denominator, strata),
     )
     with progress_bars() as progress:

@@ -129,6 +129,13 @@ def audit_command(
     overrides: Annotated[
         Path | None, typer.Option(help="Log of what staff did (CSV): audited as well.")
     ] = None,
+    estimator: Annotated[
+        str,
+        typer.Option(
+            help="With records: how complaints become incidents, as `reporting estimate`; the "
+            "usual way if empty."
+        ),
+    ] = "",
     areas: Annotated[
         Path | None, typer.Option(help="With a table: its areas, one row each (CSV).")
     ] = None,
@@ -156,6 +163,7 @@ def audit_command(
     from parity311.pipelines.audit_table import TableOptions, audit_table, is_table
     from parity311.pipelines.overrides import read_overrides
     from parity311.report.audit_inputs import open_run_with
+    from parity311.reporting.estimate import check_estimator
 
     chosen = with_options(read_spec(spec) if spec else AuditSpec(), strata=strata, tau=tau)
     options: dict[str, Any] = {
@@ -164,6 +172,14 @@ def audit_command(
         "with_rules": as_published,
         "overrides": read_overrides(overrides) if overrides else (),
     }
+    if estimator:
+        check_estimator(estimator)
+        if not is_records_folder(run):
+            raise InputError(
+                f"--estimator {estimator} belongs to a folder of records, and {run} is none; a run "
+                "keeps its own estimate, a table has none. Leave it out."
+            )
+        options["estimator"] = estimator
     if is_table(run):
         if as_published or overrides:
             raise InputError(

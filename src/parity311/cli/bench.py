@@ -9,12 +9,15 @@ import typer
 
 from parity311.cli.off_policy import bench_off_policy_command
 from parity311.cli.options import (
+    Address,
     Cities,
+    EngineName,
     Json,
     Preset,
     Runs,
     Seconds,
     Seed,
+    ShardOption,
     Workers,
     print_figures,
     print_json,
@@ -60,13 +63,18 @@ def bench_quality_command(
     prepare: Annotated[
         bool, typer.Option("--prepare", help="Only estimate the params; training can travel.")
     ] = False,
+    engine: EngineName = "local",
+    address: Address = "",
     workers: Workers = 0,
+    shard: ShardOption = "",
     slice_seconds: Seconds = float("inf"),
     as_json: Json = False,
 ) -> None:
     """How far agents get: learned in the estimated process, scored under the truth (hours)."""
+    from parity311.jobs.choose import choose_engine
     from parity311.training.train_run import keep_to_one_thread
 
+    where = choose_engine(engine, address, workers, shard)
     keep_to_one_thread()
     from parity311.studies.quality.report import bench_quality
 
@@ -77,7 +85,7 @@ def bench_quality_command(
         n_agents=seeds,
         city_seeds=city_seeds,
         only_prepare=prepare,
-        n_workers=workers,
+        where=where,
         stop_after_s=slice_seconds,
         tell=lambda line: typer.echo(line, err=True),
     )
@@ -112,9 +120,23 @@ def bench_records_command(
         int,
         typer.Option(help="Complaints to generate and import.", callback=within(1, 1_000_000_000)),
     ] = 1_000_000,
+    out_of_core: Annotated[
+        bool,
+        typer.Option(
+            "--out-of-core", help="Instead: queries over more rows than memory holds, on one disk."
+        ),
+    ] = False,
+    memory_gb: Annotated[
+        float, typer.Option(help="Memory for these queries.", callback=within(0.1, 4096.0))
+    ] = 4.0,
     as_json: Json = False,
 ) -> None:
     """Import and features of 311 rows, against pandas."""
+    if out_of_core:
+        from parity311.bench.out_of_core import bench_out_of_core
+
+        print_figures(bench_out_of_core(rows, memory_gb), as_json)
+        return
     from parity311.bench.records import bench_records
 
     print_figures(bench_records(rows), as_json)
@@ -213,3 +235,25 @@ def bench_sla_command(
     from parity311.bench.service_levels import bench_service_levels
 
     print_figures(bench_service_levels(designs, threads), as_json)
+
+
+@bench_app.command("scale")
+def bench_scale_command(
+    pieces: Annotated[
+        int, typer.Option(help="Trainings to share out.", callback=within(2, 10_000))
+    ] = 8,
+    steps: Annotated[
+        int, typer.Option(help="Updates of each training.", callback=within(500, MOST_STEPS))
+    ] = 4000,
+    engine: EngineName = "local",
+    address: Address = "",
+    workers: Workers = 2,
+    as_json: Json = False,
+) -> None:
+    """Jobs on an engine: overhead a job, efficiency against one worker, memory a worker."""
+    from parity311.jobs.choose import choose_engine
+
+    where = choose_engine(engine, address, workers, "")
+    from parity311.bench.scale import bench_scale
+
+    print_figures(bench_scale(where, pieces, steps), as_json)

@@ -11,8 +11,11 @@ import typer
 from parity311.cli.lifecycle import By
 from parity311.cli.options import (
     DEFAULT_DATABASE,
+    KEPT_JOBS,
+    Address,
     DatabaseOption,
     Denominator,
+    EngineName,
     EquityForm,
     EquityMode,
     Json,
@@ -20,8 +23,10 @@ from parity311.cli.options import (
     RewardStrata,
     Runs,
     Seed,
+    ShardOption,
     Steps,
     Until,
+    Workers,
     check_packages,
     print_json,
     seed_option,
@@ -44,9 +49,22 @@ ServiceLevelsFile = Annotated[
 
 
 def cycle_command(
-    domain: Annotated[str, typer.Argument(help="Domain whose policy is made anew.")],
-    records: RecordsFolder,
+    domain: Annotated[
+        str, typer.Argument(help="Domain whose policy is made anew; several with commas.")
+    ],
     by: By,
+    records: Annotated[
+        Path | None,
+        typer.Option(help="Records folder, imported or a city's.", file_okay=False),
+    ] = None,
+    cities: Annotated[
+        Path | None,
+        typer.Option(
+            help="Many cities instead, each with records and a registry of its own (TOML: "
+            "[cities.NAME] records = …).",
+            dir_okay=False,
+        ),
+    ] = None,
     reason: Annotated[
         str, typer.Option(help="Why, for the log; the records are named if not given.")
     ] = "",
@@ -78,21 +96,33 @@ def cycle_command(
         Path, typer.Option(help="Folder that steps are kept in.", file_okay=False)
     ] = Path("cycles"),
     database: DatabaseOption = DEFAULT_DATABASE,
+    engine: EngineName = "local",
+    address: Address = "",
+    workers: Workers = 0,
+    shard: ShardOption = "",
     as_json: Json = False,
 ) -> None:
     """Run one retraining cycle; it ends in a policy proposed, held for review or refused."""
     check_packages()
+    if (records is None) == (cities is None):
+        raise InputError("Name the records with --records, or many cities with --cities; one.")
     from parity311.audit.spec import AuditSpec, read_spec
+    from parity311.jobs.choose import choose_engine
     from parity311.lifecycle.cycle import run_cycle
     from parity311.lifecycle.cycle_config import CycleConfig
+    from parity311.lifecycle.many_cycles import NO_DECISION, CityOffice, read_cities, run_cycles
     from parity311.lifecycle.weights_file import read_weights
     from parity311.pipelines.progress import progress_bars
     from parity311.service_levels.levels import read_levels
     from parity311.training.train_run import keep_to_one_thread
 
     keep_to_one_thread()
+    where = choose_engine(engine, address, workers, shard)
+    slugs = [one.strip() for one in domain.split(",") if one.strip()]
+    if weights and (cities is not None or len(slugs) > 1):
+        raise InputError("Weights are of one domain; leave out --weights, or name one domain.")
     config = CycleConfig(
-        domain=domain,
+        domain=slugs[0] if slugs else domain,
         agent=agent,
         n_steps=steps,
         n_seeds=seeds,
@@ -106,13 +136,35 @@ def cycle_command(
         levels=read_levels(service_levels) if service_levels else None,
     )
     with progress_bars() as progress:
-        found = run_cycle(
-            config, records, database=database, out=out, by=by, reason=reason, progress=progress
-        )
+        if records is not None and len(slugs) < 2:
+            found = run_cycle(
+                config, records, database=database, out=out, by=by, reason=reason, progress=progress
+            )
+        else:
+            levels = str(service_levels.resolve()) if service_levels else ""
+            here = CityOffice(str(records), database=database, service_levels=levels)
+            found = run_cycles(
+                config, slugs, read_cities(cities) if cities else {".": here}, out=out,
+                registry=Path(DEFAULT_DATABASE).parent, by=by, reason=reason, where=where,
+                progress=progress,
+            )  # fmt: skip
     if as_json:
         print_json(found)
-        return
-    _print_cycle(found)
+    elif "cycles" not in found:
+        _print_cycle(found)
+    else:
+        _print_cycles(found)
+    if any(one["outcome"] == NO_DECISION for one in found.get("cycles", ())):
+        raise typer.Exit(FAILED)
+
+
+def _print_cycles(found: dict[str, Any]) -> None:
+    for row in found["cycles"]:
+        version = f" as {row['version']}" if row["version"] else ""
+        where = "" if row["city"] == "." else f"{row['city']}, "
+        typer.echo(f"{where}{row['domain']}: {row['outcome']}{version} ({row['reasons'][0]})")
+    if "report" in found:
+        typer.echo(f"Report: {found['report']}")
 
 
 def _print_cycle(found: dict[str, Any]) -> None:
@@ -276,16 +328,35 @@ def feedback_command(
     ] = "discouraged",
     participation: Annotated[str, typer.Option(help="measured or strong.")] = "strong",
     capacity: Annotated[str, typer.Option(help="calibrated or scarce.")] = "scarce",
+    visits: Annotated[
+        float,
+        typer.Option(
+            help="Visits from the first round on, times the capacity's.", callback=within(0.01, 10)
+        ),
+    ] = 1.0,
+    withheld: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of reports not made where nobody ever comes; the world's own if not given.",
+            callback=within(0.0, 1.0),
+        ),
+    ] = None,
     seed: Annotated[int, seed_option("Of the first city; the others follow.")] = 1901,
     runs: Runs = Path("runs"),
+    engine: EngineName = "local",
+    address: Address = "",
+    workers: Workers = 0,
+    shard: ShardOption = "",
     as_json: Json = False,
 ) -> None:
     """Show what happens when a policy's own decisions become its training data."""
     check_packages()
+    from parity311.jobs.choose import choose_engine
     from parity311.lifecycle.feedback import ARMS, FeedbackConfig, run_feedback
     from parity311.lifecycle.feedback_page import write_feedback
     from parity311.pipelines.progress import progress_bars
 
+    where = choose_engine(engine, address, workers, shard)
     config = FeedbackConfig(
         domain=domain,
         rounds=rounds,
@@ -296,9 +367,11 @@ def feedback_command(
         participation=participation,
         capacity=capacity,
         world=world,
+        visits=visits,
+        withheld=withheld,
     )
     with progress_bars() as progress:
-        found = run_feedback(config, progress)
+        found = run_feedback(config, progress, where=where, kept=runs / KEPT_JOBS)
     written = write_feedback(found, runs)
     if as_json:
         print_json({**found, **written})

@@ -14,7 +14,7 @@ import typer
 from parity311.cli.options import DEFAULT_DATABASE, DatabaseOption, check_packages, within
 from parity311.errors import InputError
 
-NEEDS = ("fastapi", "uvicorn", "argon2", "multipart")
+NEEDS = ("fastapi", "uvicorn", "argon2", "multipart", "structlog", "prometheus_client")
 DEMO_CITY = Path("cities/desk-7-strong-scarce")
 DEMO_SEED = 7
 
@@ -112,6 +112,28 @@ def serve_command(
     if made:
         typer.echo(f"These passwords were drawn now and are kept in {folder / 'accounts.txt'}.")
     serve(desk, played, host, port, typer.echo)
+
+
+def backup_command(
+    out: Annotated[Path, typer.Option(help="File to write; it must not be there.", dir_okay=False)],
+    database: DatabaseOption = DEFAULT_DATABASE,
+) -> None:
+    """Copy registry and desk, as they are at one moment, into a file; work may go on."""
+    check_packages()
+    from parity311.lifecycle.backup import back_up
+
+    typer.echo(f"{back_up(database, out):,} rows in {out}")
+
+
+def restore_command(
+    backup: Annotated[Path, typer.Argument(help="File that `backup` wrote.")],
+    database: DatabaseOption = DEFAULT_DATABASE,
+) -> None:
+    """Put a backup into a database that is empty or not there yet."""
+    check_packages()
+    from parity311.lifecycle.backup import restore
+
+    typer.echo(f"{restore(backup, database):,} rows in place")
 
 
 def _check_domains(chosen: tuple[str, ...]) -> None:

@@ -67,6 +67,8 @@ Workers = Annotated[
         callback=within(0, MOST_WORKERS),
     ),
 ]
+KEPT_JOBS = "jobs"
+"""Folder below the runs in which finished pieces are kept."""
 EngineName = Annotated[
     str, typer.Option("--engine", help="Where the pieces are done: local (this machine) or ray.")
 ]

@@ -95,7 +95,7 @@ def import_command(
     city_map: Annotated[
         Path | None,
         typer.Option(
-            "--map", help="TOML file of another city's columns, or chicago_311, boston_311 …"
+            "--map", help="TOML file of another city's columns, or chicago_311, nyc_311 …"
         ),
     ] = None,
     since: Annotated[
@@ -117,7 +117,7 @@ def import_command(
     as_json: Json = False,
 ) -> None:
     """Turn exports into the canonical tables; every row is kept, counted or set aside."""
-    from parity311.feeds.citymap import read_city_map
+    from parity311.feeds.citymap import named_city_map
     from parity311.feeds.importing import ImportOptions, import_records
     from parity311.pipelines.progress import progress_bars
     from parity311.records.quality import describe_notes
@@ -132,7 +132,7 @@ def import_command(
         memory_limit=memory_limit,
         overwrite=overwrite,
     )
-    own = read_city_map(city_map) if city_map else None
+    own = named_city_map(city_map)
     with progress_bars() as report:
         manifest = import_records(paths, out, options, report, city_map=own)
     if as_json:

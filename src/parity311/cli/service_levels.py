@@ -11,10 +11,15 @@ import typer
 
 from parity311.cli.options import (
     DEFAULT_DATABASE,
+    KEPT_JOBS,
+    Address,
     DatabaseOption,
+    EngineName,
     Json,
     Runs,
     Seed,
+    ShardOption,
+    Workers,
     print_json,
     within,
 )
@@ -202,9 +207,14 @@ def design_command(
     fewest: Fewest = 100,
     out: Out = None,
     runs: Runs = Path("runs"),
+    engine: EngineName = "local",
+    address: Address = "",
+    workers: Workers = 0,
+    shard: ShardOption = "",
     as_json: Json = False,
 ) -> None:
     """Search budgets, priorities and reviews that lose little in cost and in equity."""
+    from parity311.jobs.choose import choose_engine
     from parity311.pipelines.design_levels import design_levels
     from parity311.pipelines.design_task import DesignConfig
     from parity311.pipelines.progress import progress_bars
@@ -226,8 +236,12 @@ def design_command(
         targets=tuple(_target(text) for text in target or ()),
         fewest=fewest,
     )
+    where = choose_engine(engine, address, workers, shard)
     with progress_bars() as progress:
-        found = design_levels(config, root=runs, out=out, choice=choice, progress=progress)
+        found = design_levels(
+            config, root=runs, out=out, choice=choice, progress=progress, where=where,
+            kept=runs / KEPT_JOBS,
+        )  # fmt: skip
     if as_json:
         print_json(found)
         return

@@ -12,12 +12,18 @@ import typer
 
 from parity311.cli.options import (
     DEFAULT_DATABASE,
+    KEPT_JOBS,
     ActionSet,
+    Address,
     DatabaseOption,
+    EngineName,
     Json,
     ObservationSet,
     ReportingEstimator,
+    Runs,
+    ShardOption,
     Until,
+    Workers,
     check_packages,
     print_json,
     within,
@@ -198,12 +204,19 @@ def evaluate_command(
     shared: Annotated[
         bool, typer.Option("--shared-inspectors", help="One staff for all domains of the city.")
     ] = False,
+    runs: Runs = Path("runs"),
+    engine: EngineName = "local",
+    address: Address = "",
+    workers: Workers = 0,
+    shard: ShardOption = "",
     as_json: Json = False,
 ) -> None:
     """Let policies play a city's test year in the place of today's rule, and compare."""
+    from parity311.jobs.choose import choose_engine
     from parity311.pipelines.evaluate import evaluate_policies
     from parity311.pipelines.progress import progress_bars
 
+    where = choose_engine(engine, address, workers, shard)
     with progress_bars() as progress:
         found = evaluate_policies(
             policies,
@@ -211,6 +224,8 @@ def evaluate_command(
             n_replicates=years,
             exploration=exploration,
             is_shared=shared,
+            where=where,
+            kept=runs / KEPT_JOBS,
             progress=progress,
         )
     if as_json:

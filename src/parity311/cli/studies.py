@@ -12,21 +12,29 @@ from rich.console import Console
 from rich.table import Table
 
 from parity311.cli.options import (
+    KEPT_JOBS,
+    Address,
     Cities,
+    EngineName,
     Json,
     Runs,
     Seconds,
+    ShardOption,
     Workers,
     print_json,
     seed_option,
     within,
 )
+from parity311.errors import InputError
 from parity311.limits import MOST_STEPS
 
 
 def parity_command(
     domain: Annotated[str, typer.Argument(help="heat, housing or elevator.")],
-    city: Annotated[Path, typer.Option(help="Folder of a synthetic city, which has a truth.")],
+    city: Annotated[
+        list[Path],
+        typer.Option(help="Folder of a synthetic city, which has a truth; may be repeated."),
+    ],
     prepare: Annotated[
         Path | None,
         typer.Option(
@@ -45,14 +53,23 @@ def parity_command(
     factors: Annotated[
         str, typer.Option(help="Factors on the inspectors, beside 1; empty: none.")
     ] = "0.25,0.5,2,4",
+    runs: Runs = Path("runs"),
+    engine: EngineName = "local",
+    address: Address = "",
+    workers: Workers = 0,
+    shard: ShardOption = "",
     as_json: Json = False,
 ) -> None:
     """Say what parity costs: chosen on validation, scored on test years, beside its floor."""
-    from parity311.studies.parity.study import StudyConfig, parse_factors, study_world
-    from parity311.studies.parity.world import prepare_world, read_world
+    from parity311.jobs.choose import choose_engine
+    from parity311.studies.parity.study import StudyConfig, parse_factors, study_worlds
+    from parity311.studies.parity.world import prepare_world
 
+    where = choose_engine(engine, address, workers, shard)
     if prepare is not None:
-        prepare_world(domain, city, prepare)
+        if len(city) > 1:
+            raise InputError("Several cities were given with --prepare; prepare them one by one.")
+        prepare_world(domain, city[0], prepare)
         _print({"world": str(prepare)}, as_json, f"Next: study {prepare} where there is time.")
         return
     config = StudyConfig(
@@ -61,10 +78,16 @@ def parity_command(
         n_agent_steps=agent_steps,
         factors=parse_factors(factors),
     )
-    with tempfile.TemporaryDirectory() as folder:
-        world = read_world(prepare_world(domain, city, Path(folder)))
-    result = study_world(world, config)
-    _print(result, as_json, "\n".join(policy_lines(result)))
+    if engine == "ray":
+        runs.mkdir(parents=True, exist_ok=True)  # what a job reads lies where all machines see it
+    with tempfile.TemporaryDirectory(dir=runs if engine == "ray" else None) as folder:
+        worlds = [
+            prepare_world(domain, one, Path(folder) / f"{domain}-{number}")
+            for number, one in enumerate(city)
+        ]
+        found = study_worlds(worlds, config, where, runs / KEPT_JOBS)
+    text = "\n".join(line for one in found for line in policy_lines(one))
+    _print(found[0] if len(found) == 1 else {"studies": found}, as_json, text)
 
 
 def policy_lines(result: dict[str, Any]) -> list[str]:
@@ -142,10 +165,14 @@ def reproduce_command(
     cities: Cities = Path("cities"),
     runs: Runs = Path("runs"),
     slice_s: Seconds = float("inf"),
+    engine: EngineName = "local",
+    address: Address = "",
     workers: Workers = 0,
+    shard: ShardOption = "",
     as_json: Json = False,
 ) -> None:
     """Test the paper's claims, domain by domain, and set every published figure beside ours."""
+    from parity311.jobs.choose import choose_engine
     from parity311.pipelines.progress import progress_bars
     from parity311.studies.reproduction.programme import get_programme
     from parity311.studies.reproduction.reproduce import STAGES, ReproduceConfig, run_stages
@@ -153,6 +180,7 @@ def reproduce_command(
     names = tuple(name.strip() for name in domains.split(",") if name.strip())
     config = ReproduceConfig(preset, seed, names, programme)
     get_programme(programme)
+    where = choose_engine(engine, address, workers, shard)
     with progress_bars() as progress:
         result = run_stages(
             config,
@@ -162,7 +190,7 @@ def reproduce_command(
             cities=cities,
             runs=runs,
             slice_s=slice_s,
-            n_workers=workers,
+            where=where,
             progress=progress,
         )
     if as_json:

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from parity311.desk.desk import Desk
 from parity311.desk.refusals import DeskRefusal, TooLargeError
 from parity311.desk.rooms import ROOMS
+from parity311.desk.telling import log_requests
 from parity311.desk.web import HEADERS, is_same_site, render_error
 from parity311.errors import BusyError, Parity311Error, RegistryError, UnreachableError
 from parity311.version import __version__
@@ -24,9 +25,17 @@ MOST_BYTES = 20_000_000
 Next = Callable[[Request], Awaitable[Response]]
 
 
-def make_app(desk: Desk, *, starts: Callable[[], None] | None = None,
-             stops: Callable[[], None] | None = None) -> FastAPI:  # fmt: skip
-    """The web application over a desk; `starts` and `stops` run with the server."""
+def make_app(
+    desk: Desk,
+    *,
+    starts: Callable[[], None] | None = None,
+    stops: Callable[[], None] | None = None,
+    teller: Any = None,
+) -> FastAPI:
+    """The web application over a desk.
+
+    `starts` and `stops` run with the server; `teller` is a logger of `telling.make_teller`.
+    """
 
     @asynccontextmanager
     async def live(_: FastAPI) -> AsyncIterator[None]:
@@ -45,6 +54,8 @@ def make_app(desk: Desk, *, starts: Callable[[], None] | None = None,
     for room in ROOMS:
         app.include_router(room.router)
     app.middleware("http")(_guard)
+    if teller is not None:
+        app.middleware("http")(log_requests(teller))
     _tell_errors(app)
     return app
 

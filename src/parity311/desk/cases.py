@@ -131,7 +131,7 @@ def service_clock(row: CaseRow, now: datetime) -> dict[str, Any]:
     return {
         "due_at": row.due_at,
         "state": state,
-        "words": f"{amount} overdue" if days < 0 else f"{amount} left",
+        "words": f"overdue by {amount}" if days < 0 else f"{state}, {amount} left",
         "rule": f"code {row.severity}: {allowed:g} day{'s' if allowed != 1 else ''}",
     }
 

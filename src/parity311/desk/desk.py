@@ -37,7 +37,7 @@ class CityClock:
 
 
 @dataclass(frozen=True)
-class Place:
+class TractPlace:
     """A tract on the map."""
 
     geoid: str
@@ -54,7 +54,7 @@ class Desk:
     registry: Registry
     offices: Mapping[str, DeskOffice]
     clock: CityClock
-    places: Mapping[str, Place]
+    places: Mapping[str, TractPlace]
     folder: Path
     is_synthetic: bool = True
     """whether complaints come from a generated city, which every page says"""

@@ -10,13 +10,13 @@ from math import cos, radians
 
 from markupsafe import Markup, escape
 
-from parity311.desk.desk import Place
+from parity311.desk.desk import TractPlace
 
 WIDTH, HEIGHT = 260.0, 260.0
 PAD = 10.0
 
 
-def draw_place(places: Mapping[str, Place], tract: str) -> Markup:
+def draw_place(places: Mapping[str, TractPlace], tract: str) -> Markup:
     """Where a tract lies among the city's."""
     here = places.get(tract)
     if here is None or len(places) < 2:
@@ -27,7 +27,7 @@ def draw_place(places: Mapping[str, Place], tract: str) -> Markup:
     size = max((max(across) - min(across)) * squeeze, max(up) - min(up)) or 1.0
     scale = (WIDTH - 2 * PAD) / size
 
-    def spot(one: Place) -> tuple[float, float]:
+    def spot(one: TractPlace) -> tuple[float, float]:
         x = PAD + (one.longitude - min(across)) * squeeze * scale
         return round(x, 1), round(HEIGHT - PAD - (one.latitude - min(up)) * scale, 1)
 

@@ -12,10 +12,11 @@ from sqlalchemy import select
 
 from parity311.desk.accounts import SAMPLE_ACCOUNTS, draw_password, make_account
 from parity311.desk.app import make_app
-from parity311.desk.desk import CityClock, Desk, Place
+from parity311.desk.desk import CityClock, Desk, TractPlace
 from parity311.desk.offices import DeskOffice
 from parity311.desk.replay import CityReplay, Feeder, start_replay
 from parity311.desk.tables import AccountRow
+from parity311.desk.telling import make_teller
 from parity311.desk.todays_rule import open_todays_rule
 from parity311.errors import InputError
 from parity311.lifecycle.registry import Registry
@@ -98,13 +99,13 @@ def _first_moment(records: Records, config: ServeConfig) -> datetime:
     return moment
 
 
-def read_places(records: Records) -> dict[str, Place]:
+def read_places(records: Records) -> dict[str, TractPlace]:
     """Every tract with its position."""
     rows = records.sql(
         "SELECT geoid, borough, community_board, longitude, latitude FROM tracts ORDER BY geoid"
     ).to_pylist()
     return {
-        row["geoid"]: Place(
+        row["geoid"]: TractPlace(
             row["geoid"], row["borough"] or "", row["community_board"], row["longitude"],
             row["latitude"],
         )
@@ -150,7 +151,7 @@ def serve(desk: Desk, replay: CityReplay | None, host: str, port: int,
         if feeder is not None:
             feeder.stop()
 
-    app = make_app(desk, starts=starts, stops=stops)
+    app = make_app(desk, starts=starts, stops=stops, teller=make_teller())
     uvicorn.run(
         app, host=host, port=port, log_level="warning", access_log=False,
         timeout_graceful_shutdown=10, server_header=False,

@@ -197,3 +197,15 @@ class DeskLogRow(Base):
     payload: Mapped[str] = mapped_column(Text)
     previous_hash: Mapped[str] = mapped_column(Text)
     hash: Mapped[str] = mapped_column(Text)
+
+
+class KeyRow(Base):
+    """A key of another system; the key itself was shown once and is not stored."""
+
+    __tablename__ = "desk_keys"
+
+    key_hash: Mapped[str] = mapped_column(Text, primary_key=True)
+    name: Mapped[str] = mapped_column(Text)
+    made_by: Mapped[str] = mapped_column(Text)
+    made_at: Mapped[str] = mapped_column(Text)
+    ended_at: Mapped[str] = _text()

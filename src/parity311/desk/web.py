@@ -20,6 +20,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from parity311.desk import georeport
 from parity311.desk.accounts import Actor, note_seen, who_is
 from parity311.desk.desk import Desk
 from parity311.desk.permissions import FIRST_PAGE, PERMISSIONS, Role, may
@@ -273,7 +274,9 @@ def render(caller: Caller, template: str, content: dict[str, Any]) -> str:
 
 
 def render_error(request: Request, status: int, message: str) -> Response:
-    """One envelope for programs, one page for people."""
+    """One envelope for programs, one page for people; Open311 has a form of its own."""
+    if request.url.path.startswith(georeport.PREFIX):
+        return georeport.answer_error(request.url.path, status, message)
     if wants_json(request):
         return json_response({"error": {"code": status, "message": message}}, status)
     if status == 401 and request.method == "GET":

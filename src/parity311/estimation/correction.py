@@ -21,6 +21,10 @@ PREFERRED = "exposure_rate"
 FALLBACK = "raw"
 """Estimator that needs nothing but complaints: they stand for incidents."""
 
+AS_THEY_ARE = (
+    "complaints stand for incidents, as was asked for, and nothing tells what nobody reported"
+)
+"""Why there is no estimate of incidents where complaints are counted."""
 
 Tell = Callable[[int, int], None]
 """(estimators done, of how many)"""
@@ -133,11 +137,14 @@ def include(value: float, lower: float, upper: float) -> tuple[float, float]:
 
 
 def incident_draws(
-    records: Records, domain: str, date_from: date, seed: int
+    records: Records, domain: str, date_from: date, seed: int, estimator: str = ""
 ) -> tuple[np.ndarray | None, str]:
     """Joint draws of the test period's incidents by tract; None, and why, where there are none."""
+    if estimator == FALLBACK:
+        return None, AS_THEY_ARE
+    name, date_to = estimator or PREFERRED, records.window[1]
     try:
-        later = calibrate(records, domain, date_from=date_from, date_to=records.window[1])
+        later = calibrate(records, domain, date_from=date_from, date_to=date_to, estimator=name)
     except (Parity311Error, np.linalg.LinAlgError) as error:
         if records.is_real:
             return None, " ".join(str(error).split())

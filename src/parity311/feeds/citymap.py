@@ -251,6 +251,18 @@ def packaged_maps() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
+BUILT_IN = ("nyc_311", "nyc_dob", "nyc_hpd")
+"""Names of New York's files: their readers know agencies, closing texts, lots and how the files
+overlap, which a map cannot say, so that these names stand for no map at all."""
+
+
+def named_city_map(path: Path | None) -> CityMap | None:
+    """A city's map by file or name; None where none is given, or New York's readers are meant."""
+    if path is None or (str(path) in BUILT_IN and not path.exists()):
+        return None
+    return read_city_map(path)
+
+
 def read_city_map(path: Path) -> CityMap:
     """Read and check a city's TOML file, or one of the package by name.
 
@@ -261,7 +273,7 @@ def read_city_map(path: Path) -> CityMap:
         raise InputError(
             f"There is no file {path}; give the TOML file that describes the city (`parity311 "
             f"records map FILE` proposes one), or the name of one that is here: "
-            f"{', '.join(packaged_maps())}."
+            f"{', '.join((*packaged_maps(), *BUILT_IN))}."
         )
     content = read_toml(path)
     for name in content:

@@ -31,7 +31,7 @@ from parity311.feeds.datasets import (
     plan_requests,
 )
 from parity311.feeds.inputs import FETCHED
-from parity311.feeds.soda import Answer, Incomplete, SodaClient
+from parity311.feeds.soda import FeedAnswer, Incomplete, SodaClient
 from parity311.storage.aside import write_bytes_aside, write_text_aside, writing_aside
 from parity311.storage.disk import telling_disk_errors
 from parity311.storage.hashes import hash_file, is_seal_broken, seal
@@ -253,7 +253,7 @@ def _fetch_pages(work: Fetch, request: Request, state: DatasetState) -> None:
 
 def _ask_page(
     work: Fetch, request: Request, state: DatasetState, number: int, offset: int, expected: int
-) -> Answer:
+) -> FeedAnswer:
     id_, size = request.dataset.id, work.options.page_rows
     if work.options.protocol == "soda3":
         return work.client.page_3(id_, state.columns, request.where, number + 1, size, expected)
@@ -283,7 +283,7 @@ def _fetch_census(work: Fetch) -> None:
             name = f"acs-{number:02d}.json"
             if not work.has_page(state, name):
 
-                def check(answer: Answer) -> None:
+                def check(answer: FeedAnswer) -> None:
                     _parse_census(answer, options.acs_year)
 
                 answer = client.call(f"/{options.acs_year}/acs/acs5", query, check=check)
@@ -295,7 +295,7 @@ def _fetch_census(work: Fetch) -> None:
     work.save()
 
 
-def _parse_census(answer: Answer, year: int) -> list[list[str | None]]:
+def _parse_census(answer: FeedAnswer, year: int) -> list[list[str | None]]:
     text = answer.body.decode(errors="replace")
     if text.lstrip().startswith("<"):
         raise FetchError(

@@ -13,13 +13,14 @@ from typing import LiteralString
 
 from parity311.feeds.locate import rounded
 from parity311.feeds.parsing import COUNTIES, EARLIEST
+from parity311.records.describe import LOST_IN_LOCATING
 from parity311.records.sql import Connection, identifier, literal, literals
 
 OUT_OF_SCOPE = "out_of_scope"
 QUARANTINE = "quarantine"
 APART = (OUT_OF_SCOPE, QUARANTINE)
 
-LOCATION_REASONS = ("coordinates outside the city", "no location", "location not found")
+LOCATION_REASONS = LOST_IN_LOCATING
 REASONS = (
     "no key",
     "received date unreadable",

@@ -27,7 +27,7 @@ CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Answer:
+class FeedAnswer:
     """One answer of the server."""
 
     body: bytes
@@ -78,9 +78,9 @@ class SodaClient:
         parameters: dict[str, Any] | None = None,
         *,
         body: dict[str, Any] | None = None,
-        check: Callable[[Answer], None] | None = None,
+        check: Callable[[FeedAnswer], None] | None = None,
         into: Path | None = None,
-    ) -> Answer:
+    ) -> FeedAnswer:
         """Ask until there is a whole answer; ``check`` may raise `Incomplete` to ask again.
 
         With ``into`` the body goes to that file and is not held in memory.
@@ -113,7 +113,7 @@ class SodaClient:
         parameters: dict[str, Any] | None,
         body: dict[str, Any] | None,
         into: Path | None,
-    ) -> Answer:
+    ) -> FeedAnswer:
         method = "GET" if body is None else "POST"
         with self._client.stream(method, path, params=parameters, json=body) as response:
             headers = {name.lower(): value for name, value in response.headers.items()}
@@ -123,11 +123,11 @@ class SodaClient:
             if response.status_code >= 400:
                 raise _refusal(self.portal, path, response.status_code, response.read())
             if into is None:
-                return Answer(response.read(), headers)
+                return FeedAnswer(response.read(), headers)
             with into.open("wb") as file:
                 for chunk in response.iter_bytes(CHUNK_BYTES):
                     file.write(chunk)
-            return Answer(b"", headers)
+            return FeedAnswer(b"", headers)
 
     def _pause(self, attempt: int, asked_seconds: float | None) -> float:
         """Seconds to wait: what the server asks for, else doubling, with jitter."""
@@ -169,7 +169,7 @@ class SodaClient:
         offset: int,
         limit: int,
         n: int,
-    ) -> Answer:
+    ) -> FeedAnswer:
         """``n`` rows from ``offset`` on as CSV, in the one stable order there is."""
         parameters: dict[str, Any] = {
             "$select": ",".join(columns),
@@ -189,7 +189,7 @@ class SodaClient:
         number: int,
         limit: int,
         n: int,
-    ) -> Answer:
+    ) -> FeedAnswer:
         """The same page through SODA 3 (POST, needs a token), as JSON rows."""
         query = "SELECT " + ", ".join(columns)
         query += (f" WHERE {where}" if where else "") + " ORDER BY :id"
@@ -200,10 +200,10 @@ class SodaClient:
         }
         return self.call(f"/api/v3/views/{dataset_id}/query.json", body=body, check=_json_check(n))
 
-    def whole_file(self, dataset_id: str, into: Path, n: int) -> Answer:
+    def whole_file(self, dataset_id: str, into: Path, n: int) -> FeedAnswer:
         """Every row and column as the portal's CSV export, written to ``into``."""
 
-        def check(answer: Answer) -> None:
+        def check(answer: FeedAnswer) -> None:
             got = count_csv_rows(into)
             if got != n:
                 raise Incomplete(f"{got} rows came, the server has {n}")
@@ -215,10 +215,10 @@ class SodaClient:
             into=into,
         )
 
-    def shapes(self, dataset_id: str, limit: int) -> Answer:
+    def shapes(self, dataset_id: str, limit: int) -> FeedAnswer:
         """Every area of a geographic dataset as GeoJSON."""
 
-        def check(answer: Answer) -> None:
+        def check(answer: FeedAnswer) -> None:
             try:
                 json.loads(answer.body)["features"]
             except (ValueError, KeyError, TypeError) as error:
@@ -267,8 +267,8 @@ def _refusal(portal: str, path: str, status: int, body: bytes) -> FetchError:
     )
 
 
-def _csv_check(columns: list[str], n: int) -> Callable[[Answer], None]:
-    def check(answer: Answer) -> None:
+def _csv_check(columns: list[str], n: int) -> Callable[[FeedAnswer], None]:
+    def check(answer: FeedAnswer) -> None:
         reader = csv.reader(io.StringIO(answer.body.decode("utf-8", errors="replace")))
         header = next(reader, [])
         if header != columns:
@@ -289,15 +289,15 @@ def _csv_check(columns: list[str], n: int) -> Callable[[Answer], None]:
     return check
 
 
-def _whole_json(answer: Answer) -> None:
+def _whole_json(answer: FeedAnswer) -> None:
     try:
         json.loads(answer.body)
     except ValueError as error:
         raise Incomplete(f"JSON cut off ({error})") from error
 
 
-def _json_check(n: int) -> Callable[[Answer], None]:
-    def check(answer: Answer) -> None:
+def _json_check(n: int) -> Callable[[FeedAnswer], None]:
+    def check(answer: FeedAnswer) -> None:
         _whole_json(answer)
         rows = len(json.loads(answer.body))
         if rows != n:

@@ -59,9 +59,15 @@ class LocalEngine:
 
     words = "this machine"
 
-    def __init__(self, n_workers: int = 0, *, cache: Path | None = None) -> None:
-        """Ask for so many workers (0: one a core); compiled programs are kept in `cache`."""
+    def __init__(
+        self, n_workers: int = 0, *, cache: Path | None = None, spawns: bool = False
+    ) -> None:
+        """Ask for so many workers (0: one a core); compiled programs are kept in `cache`.
+
+        One worker is this process, unless `spawns` asks for a process of its own.
+        """
         self._asked = n_workers
+        self._spawns = spawns
         self._cache = cache
         self._workers: dict[str, _Worker] = {}
         self._inline: list[Answer] | None = None
@@ -75,7 +81,8 @@ class LocalEngine:
         n_cores = len(os.sched_getaffinity(0))
         self._n_workers = count_workers(self._asked, jobs, free_memory_mb(), n_cores)
         self._is_on_gpu = any(job.gpus for job in jobs)
-        self._inline = [] if self._n_workers == 1 and self._asked < 2 else None
+        is_here = self._n_workers == 1 and self._asked < 2 and not self._spawns
+        self._inline = [] if is_here else None
 
     def idle(self) -> list[str]:
         """Workers without a job; the dead are replaced."""

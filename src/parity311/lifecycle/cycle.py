@@ -150,7 +150,7 @@ def _decide(
         reasons += doubts
         is_open = evidence.verdict == INSUFFICIENT
         if is_open:
-            reasons.append(_what_it_needs(evidence.rows))
+            reasons.append(what_it_needs(evidence.rows))
         outcome = HELD if doubts or is_open else PROPOSED
         words = f"{reason}; {outcome}: {'; '.join(reasons)}"[:1900]
         version = find_same(registry, copy.sha256)
@@ -217,19 +217,22 @@ def find_doubts(config: CycleConfig, estimate: dict[str, Any], trial: dict[str, 
     return found
 
 
-def _what_it_needs(rows: Sequence[dict[str, Any]]) -> str:
+def what_it_needs(rows: Sequence[dict[str, Any]]) -> str:
     """What would settle an audit that could not tell."""
-    widest = max((_width(row) for row in rows), default=np.nan)
+    widths = [_width(row) for row in rows if row["verdict"] == INSUFFICIENT]
+    widest = max((one for one in widths if np.isfinite(one)), default=np.nan)
     return (
-        f"the band is up to {100 * widest:.0f} points wide: it narrows with more months of "
-        "records, with more reports of the same incidents, and with random visits"
+        f"the band that decides is up to {100 * widest:.0f} points wide: it narrows with more "
+        "months of records, with more reports of the same incidents, and with random visits"
         if np.isfinite(widest)
         else "some strata have too few events to be judged: it needs more months of records"
     )
 
 
 def _width(row: dict[str, Any]) -> float:
-    low, high = row.get("gap_lower"), row.get("gap_upper")
+    """Width of the band that a verdict rests on: of the gap, or where rates are low the ratio."""
+    measure = row.get("measure", "gap")
+    low, high = row.get(f"{measure}_lower"), row.get(f"{measure}_upper")
     return np.nan if low is None or high is None else float(high) - float(low)
 
 

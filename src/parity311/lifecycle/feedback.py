@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +22,7 @@ from parity311.audit.cells import read_inputs
 from parity311.audit.gap import TAU
 from parity311.city.build import draw_setting, enlarge, write_worked
 from parity311.city.clock import day_number, to_date
-from parity311.city.departures import get_departure
+from parity311.city.departures import Departure, get_departure
 from parity311.city.incumbent import EXPLORATION_SHARE, Rule, severity_then_first_in
 from parity311.city.played import JUDGED_DAYS, PlayedFigures, measure_rounds
 from parity311.city.presets import Preset, check_scenario
@@ -31,6 +31,9 @@ from parity311.city.simulate import SimulatedDomain, first_worked_day, open_doma
 from parity311.domains import get_domain
 from parity311.errors import InputError, Parity311Error
 from parity311.estimation.world import make_world
+from parity311.jobs.choose import HERE, Workplace
+from parity311.jobs.drive import check_done
+from parity311.jobs.job import Job, Task
 from parity311.lifecycle.loop_rules import BonusRule, learn_places, move_prices, sparse_bonus
 from parity311.mdp.contract import N_KNOWN_STRATA, N_STRATA, Domain
 from parity311.mdp.harness import Harness
@@ -90,6 +93,10 @@ class FeedbackConfig:
     """a year, so that seasons are no drift"""
     n_tracts: int = 60
     tau: float = TAU
+    visits: float = 1.0
+    """from the first round on, visits there are for a complaint, times those of the capacity"""
+    withheld: float | None = None
+    """share of reports that are not made where nobody ever comes; the world's own if not given"""
 
 
 @dataclass
@@ -196,22 +203,42 @@ def check_feedback(config: FeedbackConfig) -> Domain:
         for one in given:
             if one not in allowed:
                 raise InputError(f"Unknown {kind} {one!r}; allowed: {', '.join(allowed)}.")
+    for name, value, most in (
+        ("visits", config.visits, 10.0),
+        ("withheld", config.withheld or 0.0, 1.0),
+    ):
+        if not 0.0 <= value <= most:
+            raise InputError(f"{name} is {value}; allowed is 0 to {most:g}. Change it.")
     check_scenario(config.participation, config.capacity)
     get_departure(config.world)
     return domain
 
 
-def run_feedback(config: FeedbackConfig, progress: Progress) -> dict[str, Any]:
-    """Play all arms in all cities; rows by city, arm and round, and what they come to."""
-    domain = check_feedback(config)
+def run_feedback(
+    config: FeedbackConfig, progress: Progress, *, where: Workplace = HERE, kept: Path | None = None
+) -> dict[str, Any]:
+    """Play all arms in all cities; rows by city, arm and round, and what they come to.
+
+    A city is a job; with a folder for what is kept, none is played twice.
+    """
+    check_feedback(config)
     arms = [one for one in config.arms if not (one == WEIGHTED and config.learner == "thresholds")]
-    rows: list[dict[str, Any]] = []
-    for number in range(config.n_cities):
-        seed = config.seed + number
-        for place, row in enumerate(play_city(domain, config, seed, arms)):
-            progress("rounds played", number * len(arms) + place, config.n_cities * len(arms))
-            rows += row
-    progress("rounds played", 1, 1)
+    jobs = [
+        Job(
+            "parity311.lifecycle.feedback:play_job",
+            asdict(replace(config, seed=config.seed + number, n_cities=1, arms=tuple(arms))),
+            name=f"feedback-{config.domain}-{config.seed + number}",
+        )
+        for number in range(config.n_cities)
+    ]
+    told = lambda ended, total, _: progress("cities played", ended, total)  # noqa: E731
+    done = where.run(jobs, folder=kept, tell=told)
+    check_done(done, len(jobs), kept)
+    rows: list[dict[str, Any]] = [
+        {name: np.nan if value is None else value for name, value in row.items()}
+        for one in done
+        for row in one.result["rows"]
+    ]
     return {
         "config": config,
         "arms": {one: ARMS[one] for one in arms},
@@ -220,6 +247,19 @@ def run_feedback(config: FeedbackConfig, progress: Progress) -> dict[str, Any]:
         "drift": [drift_of(rows, one) for one in arms],
         "why": say_why(rows, arms, config),
     }
+
+
+def departure_of(config: FeedbackConfig) -> Departure:
+    """The world that is played in, at the strength asked for."""
+    world = get_departure(config.world)
+    return world if config.withheld is None else replace(world, reaction=config.withheld)
+
+
+def play_job(task: Task) -> dict[str, Any]:
+    """Play one city, in whatever process."""
+    config = FeedbackConfig(**{**task.spec, "arms": tuple(task.spec["arms"])})
+    played = play_city(get_domain(config.domain), config, config.seed, config.arms)
+    return {"rows": [row for rows in played for row in rows]}
 
 
 def play_city(domain: Domain, config: FeedbackConfig, seed: int, arms: Sequence[str]) -> Any:
@@ -233,10 +273,11 @@ def play_city(domain: Domain, config: FeedbackConfig, seed: int, arms: Sequence[
     preset = Preset("feedback", config.n_tracts, begins, last, 0, 0.0)
     setting = draw_setting(
         preset, seed, config.participation, config.capacity, preset.date_from, last,
-        get_departure(config.world),
+        departure_of(config),
     )  # fmt: skip
     start = open_domain(process, setting, severity_then_first_in, enlarge(process, preset, setting))
     start.run(first_worked_day(process, setting), day_number(first))
+    start.agency.visits_per_complaint *= config.visits
     bounds = [day_number(first) + config.round_days * n for n in range(config.rounds + 1)]
     for arm in arms:
         with tempfile.TemporaryDirectory() as scratch:
@@ -272,7 +313,7 @@ def _row(seed: int, arm: str, number: int, found: PlayedFigures, loop: Loop) -> 
 
 
 FIGURES = ("coverage_lowest", "coverage", "gap", "reported_lowest", "reported", "visits",
-           "discovered", "discovered_lowest")  # fmt: skip
+           "visits_lowest", "discovered", "discovered_lowest")  # fmt: skip
 
 
 def by_round(

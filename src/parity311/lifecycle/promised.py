@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
+from parity311.arrays import jax, jnp
 from parity311.lifecycle.registry import Registry
 from parity311.lifecycle.steps import DoneStep, Steps
 from parity311.pipelines.promise_levels import (
@@ -76,7 +76,7 @@ def hold_to(params: Any, clock: np.ndarray) -> tuple[Any, bool]:
         if name not in CLOCKS:
             return leaf
         found.append(name)
-        return jax.numpy.asarray(clock[:: CLOCKS[name]], leaf.dtype)
+        return jnp.asarray(clock[:: CLOCKS[name]], leaf.dtype)
 
     changed = jax.tree_util.tree_map_with_path(change, params)
     return changed, bool(found)

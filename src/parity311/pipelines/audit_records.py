@@ -16,12 +16,14 @@ import numpy as np
 from parity311.audit.cells import AuditInputs, read_inputs
 from parity311.audit.spec import AuditSpec
 from parity311.errors import InputError, Parity311Error, unknown_name
+from parity311.estimation.correction import AS_THEY_ARE, FALLBACK
 from parity311.pipelines.audit import write_audit
 from parity311.pipelines.overrides import Recommendation
 from parity311.records.describe import describe_import
 from parity311.records.store import MANIFEST, Records, open_records
 from parity311.report.store import RunWriter
 from parity311.reporting.calibration import calibrate
+from parity311.reporting.estimate import check_estimator
 
 ESTIMATOR = "exposure_rate"
 """How incidents nobody reported are estimated, where the records allow it."""
@@ -40,6 +42,7 @@ def audit_records(
     domains: Sequence[str] | None = None,
     with_rules: bool = False,
     overrides: Sequence[Recommendation] = (),
+    estimator: str = ESTIMATOR,
 ) -> dict[str, Any]:
     """Audit what records say happened and write audit.html, audit.json and tables as a run.
 
@@ -53,6 +56,7 @@ def audit_records(
     >>> verdicts <= {"PASS", "FAIL", "INSUFFICIENT"}
     True
     """
+    check_estimator(estimator)
     records = open_records(folder)
     for name in domains or ():
         if name not in records.domains:
@@ -63,7 +67,9 @@ def audit_records(
         if not _has_complaints(records, domain, date_from, date_to):
             notes[domain] = f"no complaint from {date_from} to {date_to}"
             continue
-        draws, notes[domain] = estimate_incidents(records, domain, date_from, date_to, spec.seed)
+        draws, notes[domain] = estimate_incidents(
+            records, domain, date_from, date_to, spec.seed, estimator
+        )
         inputs.append(_read(records, domain, date_from, date_to, draws, spec))
     if not inputs:
         raise InputError(
@@ -76,7 +82,12 @@ def audit_records(
         spec,
         root=root,
         command=f"audit {records.folder.name}",
-        config={"records": records.folder.name, "spec": spec, "spec_sha256": spec.sha256},
+        config={
+            "records": records.folder.name,
+            "estimator": estimator,
+            "spec": spec,
+            "spec_sha256": spec.sha256,
+        },
         add_data=lambda run: add_records(run, records),
         with_rules=with_rules,
         overrides=overrides,
@@ -107,17 +118,25 @@ def _has_complaints(records: Records, domain: str, date_from: date, date_to: dat
 
 
 def estimate_incidents(
-    records: Records, domain: str, date_from: date, date_to: date, seed: int
+    records: Records,
+    domain: str,
+    date_from: date,
+    date_to: date,
+    seed: int,
+    estimator: str = ESTIMATOR,
 ) -> tuple[np.ndarray | None, str]:
     """Joint draws of estimated incidents by tract, or None; and what was done, in words."""
+    if estimator == FALLBACK:
+        return None, f"no estimate of incidents: {AS_THEY_ARE}"
     try:
         found = calibrate(
-            records, domain, date_from=date_from, date_to=date_to, estimator=ESTIMATOR
+            records, domain, date_from=date_from, date_to=date_to, estimator=estimator
         )
         draws = found.estimate.area_draws(np.random.default_rng(seed))
     except (Parity311Error, np.linalg.LinAlgError) as error:
         return None, f"no estimate of incidents: {' '.join(str(error).split())}"
-    return draws, f"incidents estimated: {found.assumptions}"
+    how = "" if estimator == ESTIMATOR else f" by {found.estimator}, as was asked for"
+    return draws, f"incidents estimated{how}: {found.assumptions}"
 
 
 def _read(

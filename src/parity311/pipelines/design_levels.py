@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parity311.errors import EstimationError
+from parity311.jobs.choose import HERE, Workplace
+from parity311.jobs.drive import check_done
+from parity311.jobs.job import Input, Job, Task
 from parity311.pipelines.audit_records import add_records
 from parity311.pipelines.design_task import (
     CHOICES,
@@ -21,7 +25,7 @@ from parity311.pipelines.design_task import (
     read_task,
 )
 from parity311.pipelines.progress import Report as Progress
-from parity311.records.store import open_records
+from parity311.records.store import Records, open_records
 from parity311.report.design_page import write_design_page
 from parity311.report.store import start_run
 from parity311.service_levels.designs import (
@@ -71,17 +75,22 @@ START_RETENTIONS = (1.0, 0.5, 0.1)
 
 
 def design_levels(
-    config: DesignConfig, *, root: Path, out: Path | None, choice: str, progress: Progress
+    config: DesignConfig,
+    *,
+    root: Path,
+    out: Path | None,
+    choice: str,
+    progress: Progress,
+    where: Workplace = HERE,
+    kept: Path | None = None,
 ) -> dict[str, Any]:
     """Search, choose, judge on later years, promise, and write the run and the levels."""
     check_config(config, choice)
     records = open_records(config.records)
-    task = read_task(records, config)
-    past = [
-        scored_year(read_setting(task.past.year(y), config), SEARCH_SEED + config.seed + y)
-        for y in range(task.past.n_years)
-    ]
-    found, second = _search(config, task, past, progress)
+    # By its whole path, as a job names it: what was read here is not read again.
+    whole = replace(config, records=str(records.folder.resolve()))
+    task, past = _read_once(whole, records.fingerprint)
+    found, second = _search(config, records, progress, where, kept)
     numbers = _candidates(config, task, past, found, second)
     progress("judging", 0, 1)
     chosen = _choose(config, task, numbers)
@@ -103,37 +112,76 @@ def design_levels(
         run.set_report(write_design_page(run, figures))
         run.add_metrics({"design": figures})
         page = run.name_page(PAGE)
-    kept = write_levels(out, levels[choice]) if out is not None else None
+    written = write_levels(out, levels[choice]) if out is not None else None
     levels_path = run.final_path / f"service-levels-{choice}.toml"
-    return {"run": run.id, "page": str(page), "levels": str(kept or levels_path), **figures}
+    return {"run": run.id, "page": str(page), "levels": str(written or levels_path), **figures}
+
+
+SEARCHES = {"front": search_front, "weights": search_by_weights}
 
 
 def _search(
-    config: DesignConfig, task: DesignTask, past: Sequence[ScoredYear], progress: Progress
+    config: DesignConfig, records: Records, progress: Progress, where: Workplace, kept: Path | None
 ) -> tuple[FoundDesigns, FoundDesigns]:
-    """Both optimisers with the same start and about the same evaluations."""
+    """Both optimisers, each a job, with the same start and about the same evaluations."""
+    plain = {name: value for name, value in asdict(config).items() if name != "records"}
+    inputs = {"records": Input(str(records.folder.resolve()), records.fingerprint)}
+    jobs = [
+        Job(
+            "parity311.pipelines.design_levels:search_job",
+            {**plain, "search": name},
+            inputs,
+            name=f"design-{config.domain}-{name}",
+        )
+        for name in SEARCHES
+    ]
+    told = lambda ended, total, _: progress("searching", ended, total)  # noqa: E731
+    done = where.run(jobs, folder=kept, tell=told)
+    check_done(done, len(jobs), kept)
+    first, second = (_read_designs(one.result) for one in done)
+    return first, second
+
+
+def _read_designs(plain: dict[str, Any]) -> FoundDesigns:
+    arrays = [np.asarray(plain[name], np.float64) for name in ("numbers", "losses", "history")]
+    return FoundDesigns(arrays[0], arrays[1], arrays[2], plain["n_evaluations"])
+
+
+def search_job(task: Task) -> dict[str, Any]:
+    """One optimiser's search, in whatever process."""
+    spec = {**task.spec, "records": str(task.inputs["records"])}
+    search = SEARCHES[spec.pop("search")]
+    config = DesignConfig(**{**spec, "targets": tuple((c, d) for c, d in spec["targets"])})
+    read, past = _read_once(config, open_records(config.records).fingerprint)
     start = np.vstack([proportional_numbers(past[0].setting, kept) for kept in START_RETENTIONS])
-    start = np.vstack([start, fit_today(task.past, past[:1], task.visited, task.need)])
-    n_total = 2 * config.population * (config.generations + 1)
-    so_far = 0
+    start = np.vstack([start, fit_today(read.past, past[:1], read.visited, read.need)])
 
     def evaluate(numbers: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
-        nonlocal so_far
-        scores = score_designs(past, numbers, task.need)
-        so_far += len(numbers)
-        progress("searching", min(so_far, n_total - 1), n_total)
+        scores = score_designs(past, numbers, read.need)
         broken = np.maximum(config.floor - scores.least_visited, 0.0)
         return scores.losses[config.losses].mean(axis=0), broken
 
-    corner = 1.05 * evaluate(start)[0].max(axis=0)
-    options: dict[str, Any] = {
-        "n_generations": config.generations, "n_population": config.population,
-        "seed": config.seed, "reference": corner,
-    }  # fmt: skip
-    first = search_front(evaluate, start, **options)
-    second = search_by_weights(evaluate, start, **options)
-    progress("searching", n_total, n_total)
-    return first, second
+    found = search(
+        evaluate, start, n_generations=config.generations, n_population=config.population,
+        seed=config.seed, reference=1.05 * evaluate(start)[0].max(axis=0),
+    )  # fmt: skip
+    return found._asdict()
+
+
+@lru_cache(maxsize=1)
+def _read_once(config: DesignConfig, fingerprint: str) -> tuple[DesignTask, list[ScoredYear]]:
+    """What both searches of a worker need; read once for records of this content."""
+    del fingerprint
+    task = read_task(open_records(config.records), config)
+    return task, past_years(config, task)
+
+
+def past_years(config: DesignConfig, task: DesignTask) -> list[ScoredYear]:
+    """The years that designs are searched on."""
+    return [
+        scored_year(read_setting(task.past.year(y), config), SEARCH_SEED + config.seed + y)
+        for y in range(task.past.n_years)
+    ]
 
 
 def _candidates(

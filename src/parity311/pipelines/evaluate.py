@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -28,6 +29,9 @@ from parity311.domains import all_domains
 from parity311.errors import InputError
 from parity311.estimation.world import World, make_world
 from parity311.evaluation.rollout import Contender, evaluate
+from parity311.jobs.choose import Workplace
+from parity311.jobs.drive import check_done
+from parity311.jobs.job import Input, Job, Task
 from parity311.mdp.contract import N_KNOWN_STRATA, TODAYS_RULE, Policy
 from parity311.mdp.equity import term_of
 from parity311.mdp.harness import Harness
@@ -58,6 +62,8 @@ def evaluate_policies(
     is_shared: bool = False,
     players: Mapping[str, Policy] | None = None,
     known: Mapping[str, World] | None = None,
+    where: Workplace | None = None,
+    kept: Path | None = None,
     progress: Progress,
 ) -> dict[str, Any]:
     """Let policies play the test year of a city, each against today's rule on the same draws.
@@ -73,8 +79,15 @@ def evaluate_policies(
         expected of them is then computed without asking the package at every step.
     known
         Worlds that were estimated already, by domain; the others are estimated here.
+    where, kept
+        Who plays the years as jobs, one a domain and year, and the folder that keeps them; without
+        it they are played here, one after the other.
     """
     policies = _open_policies(folders)
+    if where is not None:
+        return _evaluate_apart(
+            policies, folders, city, n_replicates, exploration, is_shared, where, kept, progress
+        )
     processes = [domain.process for domain in all_domains().values()]
     replay = open_replay(city, processes)
     found: dict[str, Any] = {"city": city.name, "replicates": n_replicates, "domains": []}
@@ -90,25 +103,153 @@ def evaluate_policies(
     progress("to the first test day", 1, 1)
     for slug in asked:
         own = {name: policy for name, policy in policies.items() if policy.domain.slug == slug}
-        years: dict[str, list[PlayedFigures]] = {name: [] for name in (*RULES, *own)}
-        fallbacks: dict[str, list[float]] = {name: [] for name in own}
-        total = len(years) * n_replicates
+        years = []
         for replicate in range(n_replicates):
-            for name in years:
-                # A rule begins every year with its package's prices.
-                rule = play_by(own[name]) if name in own else RULES[name]
-                done = sum(len(one) for one in years.values())
-                progress(f"{slug}: years played", done, total)
-                years[name].append(_play(snapshots, slug, rule, replicate, exploration, is_shared))
-                if isinstance(rule, AskedPolicy):
-                    fallbacks[name].append(rule.fallback_share)
-        progress(f"{slug}: years played", total, total)
+            progress(f"{slug}: years played", replicate, n_replicates)
+            years.append(play_year(snapshots, slug, own, replicate, exploration, is_shared))
+        progress(f"{slug}: years played", n_replicates, n_replicates)
         expected = expect_figures(worlds[slug], own, players or {})
-        rows = [describe(name, years, expected) for name in years]
-        for row in rows:
-            row["fallback_share"] = float(np.mean(fallbacks.get(row["policy"], [0.0])))
-        found["domains"].append({"domain": slug, "policies": rows})
+        found["domains"].append(_describe_domain(slug, years, expected))
     return found
+
+
+class PlayedYear(NamedTuple):
+    """One test year as each rule and policy of a domain played it."""
+
+    figures: dict[str, PlayedFigures]
+    fallbacks: dict[str, float]
+    """share of the cases that a policy left to today's rule"""
+
+
+def play_year(
+    snapshots: Mapping[str, Snapshot],
+    slug: str,
+    own: Mapping[str, LoadedPolicy],
+    replicate: int,
+    exploration: float,
+    is_shared: bool,
+) -> PlayedYear:
+    """Play one year by every rule and policy of a domain, on the same draws."""
+    played = PlayedYear({}, {})
+    for name in (*RULES, *own):
+        # A rule begins every year with its package's prices.
+        rule = play_by(own[name]) if name in own else RULES[name]
+        played.figures[name] = _play(snapshots, slug, rule, replicate, exploration, is_shared)
+        if isinstance(rule, AskedPolicy):
+            played.fallbacks[name] = rule.fallback_share
+    return played
+
+
+def _describe_domain(
+    slug: str, years: Sequence[PlayedYear], expected: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Rows of a domain's policies over all years."""
+    by_name = {name: [year.figures[name] for year in years] for name in years[0].figures}
+    rows = [describe(name, by_name, expected) for name in by_name]
+    for row in rows:
+        shares = [year.fallbacks.get(row["policy"], 0.0) for year in years]
+        row["fallback_share"] = float(np.mean(shares))
+    return {"domain": slug, "policies": rows}
+
+
+def _evaluate_apart(
+    policies: Mapping[str, LoadedPolicy],
+    folders: Sequence[Path],
+    city: Path,
+    n_replicates: int,
+    exploration: float,
+    is_shared: bool,
+    where: Workplace,
+    kept: Path | None,
+    progress: Progress,
+) -> dict[str, Any]:
+    """The same with a job a domain and year, and one a domain for what is expected there."""
+    slugs = list(dict.fromkeys(policy.domain.slug for policy in policies.values()))
+    opened = open_replay(city, [domain.process for domain in all_domains().values()])
+    inputs = {"city": Input(str(city.resolve()), opened.records.fingerprint)}
+    jobs = []
+    for slug in slugs:
+        own = [one for one in folders if policies[one.name].domain.slug == slug]
+        files = {
+            f"{one.name}/{path.name}": Input.of(path)
+            for one in own
+            for path in sorted(one.iterdir())
+            if path.is_file()
+        }
+        spec = {
+            "slug": slug,
+            "policies": [one.name for one in own],
+            "exploration": exploration,
+            "is_shared": is_shared,
+        }
+        for replicate in (*range(n_replicates), None):
+            jobs.append(
+                Job(
+                    "parity311.pipelines.evaluate:evaluate_job",
+                    {**spec, "replicate": replicate},
+                    {**inputs, **files},
+                    name=f"evaluate-{slug}-{'expected' if replicate is None else replicate}",
+                    program=f"evaluate-{slug}",
+                )
+            )
+    told = lambda ended, total, _: progress("years played", ended, total)  # noqa: E731
+    done = where.run(jobs, folder=kept, tell=told)
+    check_done(done, len(jobs), kept)
+    found: dict[str, Any] = {"city": city.name, "replicates": n_replicates, "domains": []}
+    for slug in slugs:
+        mine = [one for one in done if one.job.spec["slug"] == slug]
+        years = [_read_year(one.result) for one in mine if one.job.spec["replicate"] is not None]
+        expected = next(one.result for one in mine if one.job.spec["replicate"] is None)
+        found["domains"].append(_describe_domain(slug, years, _as_numbers(expected)))
+    return found
+
+
+def evaluate_job(task: Task) -> dict[str, Any]:
+    """Play one year of one domain, or say what is expected there, in whatever process."""
+    spec = task.spec
+    folders = {name.split("/")[0]: one.parent for name, one in task.inputs.items() if "/" in name}
+    own = _open_policies([folders[name] for name in spec["policies"]])
+    snapshots, world = _first_day(str(task.inputs["city"]), spec["slug"], spec["is_shared"])
+    if spec["replicate"] is None:
+        return expect_figures(world, own, {})
+    played = play_year(
+        snapshots, spec["slug"], own, spec["replicate"], spec["exploration"], spec["is_shared"]
+    )
+    return {
+        "figures": {name: asdict(one) for name, one in played.figures.items()},
+        "fallbacks": played.fallbacks,
+    }
+
+
+@lru_cache(maxsize=2)
+def _first_day(city: str, slug: str, is_shared: bool) -> tuple[dict[str, Snapshot], World]:
+    """A city on its first test day; a worker that plays several years reads it once."""
+    replay = open_replay(Path(city), [domain.process for domain in all_domains().values()])
+    worlds = {
+        one: make_world(all_domains()[one], replay.records)
+        for one in (list(replay.processes) if is_shared else [slug])
+    }
+    return {one: replay.start(one, worlds[one].test_from) for one in worlds}, worlds[slug]
+
+
+def _read_year(plain: dict[str, Any]) -> PlayedYear:
+    figures = {
+        name: PlayedFigures(**{
+            key: np.asarray(value) if isinstance(value, list) else value
+            for key, value in _as_numbers(one).items()
+        })
+        for name, one in plain["figures"].items()
+    }  # fmt: skip
+    return PlayedYear(figures, plain["fallbacks"])
+
+
+def _as_numbers(plain: Any) -> Any:
+    """The same with what is undefined as NaN, which JSON does not have."""
+    if isinstance(plain, dict):
+        return {name: _as_numbers(one) for name, one in plain.items()}
+    if isinstance(plain, list):
+        return [_as_numbers(one) for one in plain]
+    return float("nan") if plain is None else plain
 
 
 def _open_policies(folders: Sequence[Path]) -> dict[str, LoadedPolicy]:

@@ -42,6 +42,7 @@ from parity311.service_levels.promises import (
     derive_days,
     find_conflicts,
     judge_cells,
+    pooled_cells,
     rank_of_promise,
 )
 from parity311.service_levels.requests import DISTRICTS, FEWEST, Requests
@@ -304,6 +305,7 @@ def judge_years(
                 wanted[district, category] = None if promise is None else promise.days
     judged = judge_cells(past, config.share, config.confidence, wanted)
     rounded = days_matrix(past, judged, is_rounded=True)
+    pooled = pooled_cells(past, judged)
     # Visits to requests that are judged: who is not followed in full is left out of both.
     n_visits = float(past.within[..., -1].sum() / past.n_years)
     single = derive_days_of_one(past, config.share)
@@ -311,13 +313,13 @@ def judge_years(
     if fresh is not None:
         unrounded = days_matrix(past, judged, is_rounded=False)
         checks = {
-            "unrounded": coverage(fresh, unrounded, config.share),
-            "rounded": coverage(fresh, rounded, config.share),
+            "unrounded": coverage(fresh, unrounded, config.share, pooled),
+            "rounded": coverage(fresh, rounded, config.share, pooled),
             "one_year": coverage(fresh, single, config.share),
         }
     stress: dict[str, Any] = {"promises": 0}
     if stressed is not None:
-        stress = coverage(stressed, rounded, config.share) | {"visits": FEWER}
+        stress = coverage(stressed, rounded, config.share, pooled) | {"visits": FEWER}
     found = {
         "share": config.share,
         "confidence": config.confidence,

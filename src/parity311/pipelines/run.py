@@ -46,6 +46,7 @@ from parity311.report.explain_inputs import store_policies, store_variants
 from parity311.report.run_page import write_report
 from parity311.report.store import RunWriter, start_run
 from parity311.reporting.calibration import Calibration
+from parity311.reporting.estimate import check_estimator
 from parity311.training import train, with_equity
 from parity311.training.loop import Trained
 
@@ -90,6 +91,9 @@ class RunConfig:
     """α₃ of the agents that are paid for coverage"""
     records: str = ""
     """Folder of imported records to use instead of synthetic cities"""
+    estimator: str = ""
+    """How complaints become incidents; the usual way if empty, and then complaints as they are
+    where that fails"""
     term: EquityTerm = USUAL_TERM
     """Which equity term the agents are paid that have a weight on coverage"""
 
@@ -117,6 +121,8 @@ def run_pipeline(
     get_preset(config.preset)
     check_acts("agent of a run", config.agent)
     check_comparable(config.term)
+    if config.estimator:
+        check_estimator(config.estimator)
     with start_run(runs, "run", asdict(config)) as run:
         run.set_seeds(city=config.seed, agents=config.n_agent_seeds)
         results = []
@@ -217,7 +223,8 @@ def take_domain(
     grouped = open_records(records, config.term.strata)
     with stage(f"{label}: correction"):
         world = make_world(
-            domain, grouped, estimators=ESTIMATORS, may_fail=records.is_real,
+            domain, grouped, estimators=ESTIMATORS, chosen=config.estimator,
+            may_fail=records.is_real or bool(config.estimator),
             tell=lambda so_far, total: progress(f"{label}: correction", so_far, total),
         )  # fmt: skip
         # What cannot be scored is told before anything is learned.
@@ -235,7 +242,9 @@ def take_domain(
     with stage(f"{label}: features"):
         variants = _price_features(trained, explained, world, config, label, progress)
     with stage(f"{label}: audit"):
-        draws, audit_note = incident_draws(records, domain.slug, test_from, config.seed)
+        draws, audit_note = incident_draws(
+            records, domain.slug, test_from, config.seed, config.estimator
+        )
         inputs = read_inputs(
             records, domain.slug, date_from=test_from, date_to=date_to, incident_draws=draws
         )

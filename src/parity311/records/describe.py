@@ -50,8 +50,38 @@ def say_located(counts: dict[str, int] | None) -> str:
     )
 
 
+LOST_IN_LOCATING = ("coordinates outside the city", "no location", "location not found")
+"""Reasons of the quarantine that a row lacks a place for and nothing else."""
+
+
+def say_where_lost(records: Records) -> str:
+    """The file that most rows without a place come from, in a sentence; empty if none is lost."""
+    lost = {
+        source["name"]: sum(source.get("quarantined", {}).get(why, 0) for why in LOST_IN_LOCATING)
+        for source in records.manifest.get("sources", [])
+    }
+    name = max(lost, key=lambda one: lost[one], default="")
+    if not name or not lost[name]:
+        return ""
+    return f" Most of those were of {name} ({lost[name]:,})."
+
+
+def say_links(records: Records) -> str:
+    """Duplicates that a rule linked, and how well it does, in a sentence; empty where none were."""
+    made = [one for one in records.manifest.get("links", {}).values() if one["n_linked"]]
+    if not made:
+        return ""
+    parts = [
+        f"{one['n_linked']:,} of {one['n_repeats']:,} repeats of {one['domain']} (in a synthetic "
+        f"city {one['quality']['precision']:.0%} of the rule's are right, "
+        f"{one['quality']['recall']:.0%} are found)"
+        for one in made
+    ]
+    return f" A rule, not the source, linked {'; '.join(parts)}."
+
+
 def describe_import(records: Records) -> str:
-    """One sentence or two on imported records: how many, of when, and what was lost in locating."""
+    """Some sentences on imported records: how many, of when, what was lost, what was linked."""
     rows = count_rows(records)
     files = sum("rows_in" in source for source in records.manifest.get("sources", []))
     city = records.manifest.get("city", "")
@@ -59,5 +89,5 @@ def describe_import(records: Records) -> str:
     said += f", {files} file{'' if files == 1 else 's'}" if files else ""
     return (
         f"{said}: {rows['complaints']:,} complaints received {rows['first']} to {rows['last']}. "
-        f"{say_located(count_located(records))}"
+        f"{say_located(count_located(records))}{say_where_lost(records)}{say_links(records)}"
     )

@@ -112,7 +112,7 @@ def connect() -> Connection:
     """An empty database in memory; it fetches no extension and draws no progress bar."""
     import duckdb
 
-    settings: dict[str, bool | str] = {
+    settings: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
     }

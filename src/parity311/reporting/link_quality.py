@@ -24,6 +24,14 @@ REACH = 1.645
 """Standard deviations from the middle of a 90 % interval to its end."""
 
 
+def is_weak(precision: float, recall: float, share: float) -> bool:
+    """Whether fewer than `WEAKEST` of all repeats are right or found, of which a rule made a share.
+
+    What the source marks is taken as right.
+    """
+    return 1.0 - share * (1.0 - min(precision, recall)) < WEAKEST
+
+
 @dataclass(frozen=True)
 class UsedLinks:
     """Duplicates of one domain that a rule linked, and how well it does elsewhere."""
@@ -38,14 +46,14 @@ class UsedLinks:
     """All repeats of the table, marked by the source too."""
 
     @property
-    def is_weak(self) -> bool:
-        """Whether too many links are wrong, or too many are missing."""
-        return min(self.precision, self.recall) < WEAKEST
-
-    @property
     def share(self) -> float:
         """Share of the repeats that the rule made."""
         return self.n_linked / max(self.n_repeats, 1)
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether too many repeats are wrong, or missing, those marked by the source included."""
+        return is_weak(self.precision, self.recall, self.share)
 
     @property
     def log_spread(self) -> float:

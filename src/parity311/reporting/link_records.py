@@ -32,7 +32,7 @@ from parity311.reporting.duplicates import (
     is_repeat,
     link_reports,
 )
-from parity311.reporting.link_quality import LINKS, WEAKEST
+from parity311.reporting.link_quality import LINKS, is_weak
 
 TRIED_DAYS = (7.0, 14.0, 28.0, 60.0, 120.0)
 """Days a rule may reach; which of them is used, the city decides."""
@@ -72,9 +72,9 @@ class DomainLinks:
 
     def describe(self) -> dict[str, Any]:
         """As plain values, and whether estimators that need duplicates refuse these."""
-        quality = self.quality
-        is_weak = quality is not None and min(quality.precision, quality.recall) < WEAKEST
-        return asdict(self) | {"is_weak": is_weak}
+        quality, share = self.quality, self.n_linked / max(self.n_repeats, 1)
+        weak = quality is not None and is_weak(quality.precision, quality.recall, share)
+        return asdict(self) | {"is_weak": weak}
 
 
 def link_records(

@@ -277,13 +277,32 @@ def days_matrix(
     return found
 
 
-def coverage(fresh: PlayedYears, days: NDArray[np.float64], share: float) -> dict[str, Any]:
+def pooled_cells(years: PlayedYears, judged: Sequence[JudgedCell]) -> NDArray[np.bool_]:
+    """(B, K) whether a cell's promise is that of all districts together."""
+    by_cell = {one.cell: one.is_pooled for one in judged}
+    return np.array([[by_cell[b, k] for k in years.categories] for b in years.districts])
+
+
+def coverage(
+    fresh: PlayedYears,
+    days: NDArray[np.float64],
+    share: float,
+    pooled: NDArray[np.bool_] | None = None,
+) -> dict[str, Any]:
     """How often promises are kept in years they were not derived from.
 
     A promise is kept in a year where at least the share of the year's requests was visited in time.
+    One made for all districts together (``pooled``, (B, K)) is judged once, on all their requests.
     """
     promised = np.isfinite(days)
     kept = fresh.kept(days)
+    if pooled is not None and pooled.any():
+        # Its days are the same in all districts; the first of them stands for it.
+        first = pooled.argmax(axis=0)
+        every = fresh.pooled().kept(days[first, np.arange(days.shape[1])][None])
+        is_first = pooled & (np.arange(len(days))[:, None] == first)
+        promised = promised & (~pooled | is_first)
+        kept = np.where(is_first[None], every, kept)
     usable = promised[None] & np.isfinite(kept)
     is_kept = kept >= share - 1e-9
     by_year = np.array([row[use].all() for row, use in zip(is_kept, usable, strict=True)])

@@ -34,6 +34,8 @@ BASE: dict[str, tuple[str, ...]] = {
     "documents": ("latest",),
     "report": ("latest",),
     "serve": ("--replay", "nowhere"),
+    "backup": ("--out", "x.db", "--database", "nowhere.db"),
+    "restore": ("nowhere.db",),
     "runs compare": ("latest", "nowhere"),
     "city build": ("--out", "x"),
     "city describe": ("nowhere",),

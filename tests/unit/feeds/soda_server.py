@@ -54,7 +54,7 @@ class SodaServer:
     def select(
         self, dataset: str, select: str, where: str | None, limit: int | None, offset: int
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Answer a query; SoQL of the kind we send is SQL."""
+        """FeedAnswer a query; SoQL of the kind we send is SQL."""
         with self.lock:
             self._load(dataset)
             condition = f"WHERE {where}" if where else ""

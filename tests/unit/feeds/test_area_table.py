@@ -15,6 +15,7 @@ from parity311.errors import InputError
 from parity311.feeds.area_table import explain_places, write_area_table
 from parity311.feeds.importing import import_records
 from parity311.pipelines.audit_table import audit_table
+from parity311.records.describe import describe_import
 from parity311.records.store import Records, open_records
 
 pytestmark = pytest.mark.slow
@@ -78,6 +79,9 @@ def test_the_command_says_it_in_lines(records: Records, tmp_path: Path) -> None:
     said = CliRunner().invoke(app, ["records", "locate", str(records.folder)]).output
     assert "10 of        16 have a tract" in said
     assert "6 lost: no location" in said
+    # Later pages say how many, and from where.
+    about = describe_import(records)
+    assert "found no tract and are not compared by income. Most of those were of sr311.csv" in about
     out = tmp_path / "x.csv"
     with pytest.raises(InputError, match="allowed are zip, community_board"):
         write_area_table(records, "county", out)

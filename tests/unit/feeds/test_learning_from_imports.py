@@ -10,11 +10,15 @@ from tests.unit.feeds.cities import CENTRES, GEOIDS, sr311_row
 from tests.unit.feeds.conftest import Importer
 from typer.testing import CliRunner
 
+from parity311.audit.spec import AuditSpec
 from parity311.cli import app
 from parity311.domains import get_domain
 from parity311.errors import EstimationError
-from parity311.estimation.world import params_for
+from parity311.estimation.correction import AS_THEY_ARE
+from parity311.estimation.world import make_world, params_for
 from parity311.evaluation.off_policy.backtest import prepare_backtest
+from parity311.pipelines.audit_records import audit_records
+from parity311.records.store import open_records
 
 pytestmark = pytest.mark.slow
 
@@ -63,7 +67,22 @@ def test_the_advised_estimator_goes_on_where_the_default_cannot(without_duplicat
     assert found.about["kind"] == "agency"
 
 
-@pytest.mark.parametrize("command", ["train", "sweep", "frontier"])
+def test_an_audit_and_a_run_use_the_estimator_that_was_asked_for(
+    without_duplicates: Path, tmp_path: Path
+) -> None:
+    """What was asked for is used and said; what fails when asked for is an error, never another."""
+    found = audit_records(
+        without_duplicates, AuditSpec(n_draws=100), root=tmp_path, estimator="raw"
+    )
+    assert found["estimates"]["heat"].endswith(AS_THEY_ARE)
+    heat, records = get_domain("heat"), open_records(without_duplicates)
+    world = make_world(heat, records, estimators=("raw",), chosen="raw", may_fail=True)
+    assert world.correction.used == "raw"
+    with pytest.raises(EstimationError, match="second time"):
+        make_world(heat, records, chosen="exposure_rate", may_fail=True)
+
+
+@pytest.mark.parametrize("command", ["train", "sweep", "frontier", "run", "audit", "cycle"])
 def test_every_command_that_estimates_takes_the_option(command: str) -> None:
     shown = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
     assert "--estimator" in shown

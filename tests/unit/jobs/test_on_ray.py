@@ -50,7 +50,7 @@ def ray_start(folder: Path, *arguments: str) -> None:
     ]  # fmt: skip
     if "--head" not in arguments:
         command = [one for one in command if "dashboard" not in one and "usage" not in one]
-    environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
     with (folder / "ray.log").open("ab") as log:
         subprocess.run(
             command, env=environment, check=True, timeout=START_S, stdout=log, stderr=log
@@ -69,6 +69,14 @@ def processes(mark: str, name: str = "") -> set[int]:
             if any(mark in one for one in given) and given[0].endswith(name):
                 found.add(int(entry.name))
     return found
+
+
+def end_processes(room: str) -> None:
+    """End what was started with this folder, and remove it."""
+    for process in processes(room) - {os.getpid()}:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    shutil.rmtree(room, ignore_errors=True)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -98,10 +106,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         ray_start(folder, f"--address=127.0.0.1:{port}")
         yield Cluster(f"127.0.0.1:{port}", max(processes(room, "/raylet") - first))
     finally:
-        for process in processes(room):
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-        shutil.rmtree(room, ignore_errors=True)
+        end_processes(room)
 
 
 @pytest.fixture(scope="module")

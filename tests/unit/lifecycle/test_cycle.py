@@ -265,3 +265,10 @@ def test_weights_that_are_none_are_refused(change: Any, words: str, tmp_path: Pa
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(InputError, match=words):
         read_weights(path, "heat")
+
+
+def test_what_an_open_audit_needs_is_told_by_the_band_that_decides() -> None:
+    ratio = {"verdict": "INSUFFICIENT", "measure": "ratio", "ratio_lower": 0.5, "ratio_upper": 1.0}
+    passed = audit_row("PASS", "dual_threshold")
+    assert "up to 50 points wide" in cycle.what_it_needs([ratio | {"gap_upper": 0.9}, passed])
+    assert "too few events" in cycle.what_it_needs([{"verdict": "INSUFFICIENT"}])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from parity311.errors import InputError
+from parity311.jobs.choose import Workplace
 from parity311.lifecycle.feedback import (
     ARMS,
     NONE,
@@ -64,7 +65,7 @@ class TestRules:
 def row(city: int, arm: str, number: int, coverage: float) -> dict[str, Any]:
     """A round with this coverage of the lowest quintile."""
     figures = ("coverage", "gap", "reported_lowest", "reported")
-    counts = ("visits", "discovered", "discovered_lowest")
+    counts = ("visits", "visits_lowest", "discovered", "discovered_lowest")
     return {
         "city": city,
         "arm": arm,
@@ -105,7 +106,10 @@ def test_what_cannot_be_played_is_refused(changed: dict[str, Any], words: str) -
 
 @pytest.mark.slow
 def test_rounds_are_played_and_written(tmp_path: Path) -> None:
-    found = run_feedback(SMALL, lambda *_: None)
+    alone = Workplace(n_workers=1)
+    found = run_feedback(SMALL, lambda *_: None, where=alone, kept=tmp_path / "jobs")
+    again = run_feedback(SMALL, lambda *_: None, where=alone, kept=tmp_path / "jobs")
+    assert again["by_round"] == found["by_round"]
     assert list(found["arms"]) == list(ARMS)
     assert len(found["rows"]) == 2 * 2 * len(ARMS)
     first = [one for one in found["rows"] if one["round"] == 1 and one["city"] == 21]

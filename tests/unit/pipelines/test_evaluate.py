@@ -11,6 +11,7 @@ from tests.served import PRICES, save_package
 from parity311.city.build import build_city
 from parity311.domains import get_domain
 from parity311.errors import InputError
+from parity311.jobs.choose import Workplace
 from parity311.pipelines import evaluate
 from parity311.pipelines.evaluate import FRESH, TODAY, evaluate_policies
 
@@ -40,7 +41,10 @@ def test_policies_play_beside_todays_rule(city: Path, tmp_path: Path) -> None:
         save_package(tmp_path / "index", "snad", "index"),
         save_package(tmp_path / "priced", "snad", "dual_threshold", prices=PRICES),
     ]
-    found = evaluate_policies(folders, city, n_replicates=2, progress=lambda *_: None)
+    found = evaluate_policies(
+        folders, city, n_replicates=2, progress=lambda *_: None,
+        where=Workplace(n_workers=1), kept=tmp_path / "jobs",
+    )  # fmt: skip
     (domain,) = found["domains"]
     rows = {row["policy"]: row for row in domain["policies"]}
     assert list(rows) == [TODAY, FRESH, "today", "index", "priced"]

@@ -14,6 +14,7 @@ from parity311.city.build import build_city
 from parity311.city.incumbent import severity_then_first_in as RULE
 from parity311.domains import get_domain
 from parity311.errors import EstimationError, InputError
+from parity311.jobs.choose import Workplace
 from parity311.pipelines.design_levels import design_levels
 from parity311.pipelines.design_task import CHOICES, DesignConfig
 from parity311.pipelines.measure_levels import measure_levels
@@ -46,7 +47,7 @@ def design(city: Path, tmp_path: Path, **changes: object) -> dict:
     config = DesignConfig(str(city), "crane", **given)  # type: ignore[arg-type]
     return design_levels(
         config, root=tmp_path / "runs", out=tmp_path / "out.toml", choice="balanced",
-        progress=silent,
+        progress=silent, where=Workplace(n_workers=1), kept=tmp_path / "jobs",
     )  # fmt: skip
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.conftest import tiny_tables, write_folder
 
-from parity311.errors import InputError
+from parity311.errors import InputError, RecordsError
 from parity311.records.store import Records, open_records
 from parity311.service_levels.kept import count_kept, due_dates
 from parity311.service_levels.levels import CellPromise, ServiceLevels
 from parity311.service_levels.monitor import ALARM, band_at_all_times
+from parity311.service_levels.requests import name_districts
 
 FIRST = date(2024, 1, 1)
 
@@ -83,7 +85,7 @@ def test_levels_that_leave_a_district_out_are_refused(records: Records) -> None:
 def test_bands_hold_at_all_times_at_once() -> None:
     """A plain 95 % interval of every week, looked at for a year, misses far more often."""
     rng = np.random.default_rng(2)
-    missed, plainly = 0, 0
+    missed, plainly, low, high = 0, 0, np.zeros(1), np.ones(1)
     for _ in range(200):
         weeks = rng.binomial(30, 0.8, 52) / 30
         low, high = band_at_all_times(weeks)
@@ -94,3 +96,21 @@ def test_bands_hold_at_all_times_at_once() -> None:
     assert missed <= 10
     assert plainly > 20
     assert high[-1] - low[-1] < 0.15
+
+
+def test_records_whose_clocks_run_backwards_are_refused(tmp_path: Path) -> None:
+    tables = tiny_tables()
+    rows = tables["outcomes"].to_pylist()
+    for row in rows:
+        row["first_visit_at"] -= timedelta(days=30)
+    tables["outcomes"] = tables["outcomes"].from_pylist(rows, schema=tables["outcomes"].schema)
+    late = open_records(write_folder(tmp_path / "records", tables))
+    with pytest.raises(RecordsError, match="40 of 40 visits came before the first report"):
+        count_kept([promised(9)], late, since=FIRST)
+
+
+def test_districts_that_do_not_cover_the_city_are_refused(records: Records) -> None:
+    with pytest.raises(RecordsError, match="do not cover the city"):
+        name_districts(records, "borough", np.array(["36005000001", "36005999999"]))
+    with pytest.raises(InputError, match="Unknown districts 'ward'"):
+        name_districts(records, "ward", np.array(["36005000001"]))

@@ -144,3 +144,16 @@ def test_equal_and_quick_cells_have_no_conflict() -> None:
     judged = judge_cells(years, 0.8, 0.9)
     assert find_conflicts(years, judged, 0.8, 200.0) == []
     assert np.isfinite(days_matrix(years, judged, is_rounded=True)[:, 0]).all()
+
+
+def test_a_promise_for_all_districts_is_judged_on_all_of_them() -> None:
+    """Of North's five hazards one is late, of South's three none: 7 of 8, and 4 of 5 in North."""
+    waits = [1, 1, 1, 1, 9, 1, 1, 1, *[1] * 8]
+    cells = [(0, 0)] * 5 + [(1, 0)] * 3 + [(0, 1)] * 4 + [(1, 1)] * 4
+    year = count_years([requests_of(waits, cells)])
+    days = np.full((2, 2), 2.0)
+    pooled = np.array([[True, False], [True, False]])
+    apart, together = coverage(year, days, 0.85), coverage(year, days, 0.85, pooled)
+    assert (apart["checked"], apart["kept_share"]) == (4, 0.75)
+    assert (together["checked"], together["kept_share"]) == (3, 1.0)
+    assert coverage(year, days, 0.9, pooled)["kept_share"] == pytest.approx(2 / 3)

@@ -107,19 +107,21 @@ def test_the_best_rule_is_chosen_by_what_it_promised() -> None:
             _row("index", 5.0 + seed, promised=2.0),
             _row("always", 9.0 + seed, promised=9.0, is_within_capacity=False),
             _row("ceiling", 6.0 + seed),
-            _row("mine:decide", 3.5 + seed, is_guest=True, is_within_capacity=False),
+            _row("mine:decide", 3.5 + seed, is_guest=True),
+            _row("eager:decide", 9.0 + seed, is_guest=True, is_within_capacity=False),
         ]
         for seed in (0, 1, 2)
     }
     found = gather(LANE, by_city)
     by_name = {row["policy"]: row for row in found["rows"]}
-    assert list(by_name) == ["ceiling", "mine:decide", BEST_RULE, "balanced"]
+    assert list(by_name) == ["ceiling", "mine:decide", BEST_RULE, "balanced", "eager:decide"]
     assert found["best_rules"] == {"score": 3}
     assert by_name[BEST_RULE]["lead"]["value"] == pytest.approx(1.0)
     assert by_name["mine:decide"]["share_of_way"] == pytest.approx(0.5)
     low, high = (by_name["balanced"]["reward"][end] for end in ("lower", "upper"))
     assert low < 2.0 < high
-    cells = row_cells(by_name["mine:decide"])
+    assert row_cells(by_name["mine:decide"])[-1] == "50 %"
+    cells = row_cells(by_name["eager:decide"])
     assert "more visits than there are" in cells[0]
-    assert cells[-1] == "50 %"
+    assert cells[-1] == "–"
     assert row_cells(by_name["balanced"])[2:] == ["–", "–"]

@@ -207,6 +207,24 @@ def test_missing_parts_are_those_prepared_and_not_measured(tmp_path: Path) -> No
     assert [(part.setting, part.city_seed, part.name) for part in found] == [("snad", 2, "dqn")]
 
 
+def test_a_part_that_answers_another_question_is_missing(tmp_path: Path) -> None:
+    write_parts(tmp_path)
+    for kind in ("estimated", "true"):
+        path = quality_jobs.params_path(tmp_path, "snad", "", 1, kind)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"params")
+    part = quality_jobs.QualityJob("snad", 1)
+    kept = json.loads(part.path(tmp_path).read_text())
+    kept["asked"] = quality_jobs.job_of(tmp_path, part, 5).identity
+    part.path(tmp_path).write_text(json.dumps(kept))
+    assert quality_jobs.is_measured(tmp_path, part, 5)
+    assert not quality_jobs.is_measured(tmp_path, part, 6)
+    quality_jobs.params_path(tmp_path, "snad", "", 1, "true").write_bytes(b"other params")
+    assert not quality_jobs.is_measured(tmp_path, part, 5)
+    part.path(tmp_path).write_text("half")
+    assert not quality_jobs.is_measured(tmp_path, part, 5)
+
+
 def test_lifetimes_are_read_from_the_prepared_params(tmp_path: Path) -> None:
     write_parts(tmp_path)
     for seed, kind, days in (

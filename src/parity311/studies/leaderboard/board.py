@@ -70,7 +70,7 @@ TOPS = (CEILING, BEST_KNOWN)
 
 
 @dataclass(frozen=True)
-class Place:
+class Course:
     """Where a lane is raced: one city, opened and estimated when something is missing."""
 
     lane: Lane
@@ -109,13 +109,13 @@ class Place:
         return later_flow(self.harness, self.world.estimated, scored)
 
 
-def score(place: Place, contenders: Sequence[Contender]) -> list[dict[str, Any]]:
+def score(course: Course, contenders: Sequence[Contender]) -> list[dict[str, Any]]:
     """Published reward of every policy under the truth, and its visits."""
-    flow = place.flow(True)
-    held = [hold_contender(place.harness, flow, one) for one in contenders]
-    keys = place.keys("score", place.budget.episodes)
-    played = evaluate(place.harness, place.world.true, held, keys)
-    reward = np.asarray(played.tally.published_reward, np.float64) @ place.preference
+    flow = course.flow(True)
+    held = [hold_contender(course.harness, flow, one) for one in contenders]
+    keys = course.keys("score", course.budget.episodes)
+    played = evaluate(course.harness, course.world.true, held, keys)
+    reward = np.asarray(played.tally.published_reward, np.float64) @ course.preference
     visits = np.asarray(played.tally.visits, np.float64).sum(axis=(1, 2))
     complaints = np.asarray(played.tally.complaints, np.float64).sum(axis=(1, 2))
     share = visits / np.maximum(complaints, 1.0)
@@ -131,44 +131,48 @@ def score(place: Place, contenders: Sequence[Contender]) -> list[dict[str, Any]]
     ]
 
 
-def measure_rules(place: Place) -> list[dict[str, Any]]:
+def measure_rules(course: Course) -> list[dict[str, Any]]:
     """Rules made from the estimate, with what they promise there, and the ceiling."""
-    harness, world = place.harness, place.world
+    harness, world = course.harness, course.world
     # Without a weight on equity nobody is paid by coverage prices.
     rules = [one for one in rule_contenders(harness, world.estimated) if not one.is_priced]
-    flow = place.flow(False)
+    flow = course.flow(False)
     held = [hold_contender(harness, flow, one) for one in rules]
-    tried = evaluate(harness, world.estimated, held, place.keys("validate", N_VALIDATING))
-    promised = np.asarray(tried.tally.published_reward).mean(axis=1) @ place.preference
+    tried = evaluate(harness, world.estimated, held, course.keys("validate", N_VALIDATING))
+    promised = np.asarray(tried.tally.published_reward).mean(axis=1) @ course.preference
     found = best_contender(
-        harness, place.flow(True), world.true, place.keys("search", N_SEARCHING), place.preference
+        harness,
+        course.flow(True),
+        world.true,
+        course.keys("search", N_SEARCHING),
+        course.preference,
     )
     best = replace(found, name=CEILING if is_exact(harness) else BEST_KNOWN)
-    rows = score(place, [*rules, best])
+    rows = score(course, [*rules, best])
     for row, value in zip(rows, promised, strict=False):
         row["promised"] = float(value)
     return rows
 
 
-def measure_agent(place: Place, agent: str) -> list[dict[str, Any]]:
+def measure_agent(course: Course, agent: str) -> list[dict[str, Any]]:
     """One agent that learned in the estimated process, or planned in it."""
     trained = train(
-        place.lane.domain, place.world.estimated, agent, [place.lane.domain.preference],
-        [100 * place.seed], place.budget.steps, observation_set=place.lane.observation_set,
+        course.lane.domain, course.world.estimated, agent, [course.lane.domain.preference],
+        [100 * course.seed], course.budget.steps, observation_set=course.lane.observation_set,
     )  # fmt: skip
-    return score(place, agent_contenders(place.harness, [trained]))
+    return score(course, agent_contenders(course.harness, [trained]))
 
 
 def measure_guest(
-    place: Place, guest: Guest, make_environment: MakeEnvironment
+    course: Course, guest: Guest, make_environment: MakeEnvironment
 ) -> list[dict[str, Any]]:
     """A policy of somebody else; a learner learns in the estimated process, never in the truth."""
 
     def learning() -> Any:
-        lane = place.lane
-        return make_environment(lane.slug, place.world.estimated, lane.observation_set)
+        lane = course.lane
+        return make_environment(lane.slug, course.world.estimated, lane.observation_set)
 
-    return score(place, [guest.enter(place.lane, place.harness, learning)])
+    return score(course, [guest.enter(course.lane, course.harness, learning)])
 
 
 def parts_of(lane: Lane, agents: Sequence[str]) -> list[str]:
@@ -189,7 +193,7 @@ def read_city(
 
 def race_city(
     folder: Path,
-    place: Place,
+    course: Course,
     agents: Sequence[str],
     guest: Guest | None,
     make_environment: MakeEnvironment,
@@ -197,17 +201,19 @@ def race_city(
 ) -> list[dict[str, Any]]:
     """All rows of a lane in one city; a part that is kept at its address is read."""
     rows = []
-    for name in parts_of(place.lane, agents):
-        path = part_path(folder, place.lane, place.seed, name, place.budget)
+    for name in parts_of(course.lane, agents):
+        path = part_path(folder, course.lane, course.seed, name, course.budget)
         if not path.exists():
-            found = measure_rules(place) if name == RULES else measure_agent(place, name)
+            found = measure_rules(course) if name == RULES else measure_agent(course, name)
             write_text_aside(path, json.dumps(found) + "\n")
-            tell(f"{place.lane.slug}, {place.lane.features}, city {place.seed}: {name}")
+            tell(f"{course.lane.slug}, {course.lane.features}, city {course.seed}: {name}")
         rows += json.loads(path.read_text())
     if guest is not None:
         # Nobody knows what a function of others depends on: it is played every time.
-        rows += [{**row, "is_guest": True} for row in measure_guest(place, guest, make_environment)]
-        tell(f"{place.lane.slug}, {place.lane.features}, city {place.seed}: {guest.name}")
+        rows += [
+            {**row, "is_guest": True} for row in measure_guest(course, guest, make_environment)
+        ]
+        tell(f"{course.lane.slug}, {course.lane.features}, city {course.seed}: {guest.name}")
     return rows
 
 
@@ -233,7 +239,7 @@ def race(
     for lane in lanes:
         by_city = {
             seed: race_city(
-                folder, Place(lane, seed, cities, budget), agents, guest, make_environment, tell
+                folder, Course(lane, seed, cities, budget), agents, guest, make_environment, tell
             )
             for seed in seeds
         }
@@ -300,7 +306,8 @@ def gather(lane: Lane, by_city: dict[int, list[dict[str, Any]]]) -> dict[str, An
         }
         for name, values in rewards.items()
     ]
-    rows.sort(key=lambda row: -row["reward"]["value"])
+    # Whoever makes more visits than there are is shown, and not placed.
+    rows.sort(key=lambda row: (not row["is_within_capacity"], -row["reward"]["value"]))
     return {
         "domain": lane.slug,
         "version": lane.domain.version,
@@ -342,10 +349,10 @@ def show_interval(figure: dict[str, Any], digits: int = 3, sign: str = "") -> st
 def row_cells(row: dict[str, Any]) -> list[str]:
     """Cells of a row, for a screen or a page."""
     share = row["share_of_way"]
-    is_top = row["policy"] in TOPS
+    is_placed = row["is_within_capacity"] and row["policy"] not in (*TOPS, TODAY)
     return [
         row["title"] + ("" if row["is_within_capacity"] else " (more visits than there are)"),
         show_interval(row["reward"]),
         "–" if row["policy"] == TODAY else show_interval(row["lead"], sign="+"),
-        "–" if share is None or is_top or row["policy"] == TODAY else f"{100 * share:.0f} %",
+        f"{100 * share:.0f} %" if is_placed and share is not None else "–",
     ]

@@ -23,7 +23,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -34,6 +33,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from parity311.errors import InputError
+from parity311.jobs.choose import HERE, Workplace
+from parity311.jobs.drive import Outcome, Tell, check_done
+from parity311.jobs.job import Input, Job, Task
 from parity311.mdp.contract import N_KNOWN_STRATA
 from parity311.mdp.harness import Harness
 from parity311.studies.parity import learned, policies
@@ -387,6 +389,42 @@ def parse_factors(text: str) -> tuple[float, ...]:
     return found
 
 
+def study_worlds(
+    folders: Sequence[Path],
+    config: StudyConfig,
+    where: Workplace = HERE,
+    kept: Path | None = None,
+    tell: Tell | None = None,
+) -> list[dict[str, Any]]:
+    """Study prepared worlds, each a job; with a folder for what is kept, none is studied twice."""
+    jobs = [
+        Job(
+            "parity311.studies.parity.study:study_job",
+            asdict(config),
+            {path.name: Input.of(path) for path in sorted(folder.iterdir()) if path.is_file()},
+            name=f"parity-{folder.name}",
+            program="parity",
+            memory_mb=WORLD_MB,
+        )
+        for folder in folders
+    ]
+    done = where.run(jobs, folder=kept, tell=tell)
+    check_done(done, len(jobs), kept)
+    return [one.result for one in done]
+
+
+def study_job(task: Task) -> dict[str, Any]:
+    """Study one prepared world, in whatever process."""
+    folder = next(iter(task.inputs.values())).parent
+    lists = {name: tuple(one) for name, one in task.spec.items() if isinstance(one, list)}
+    config = StudyConfig(**{**task.spec, **lists})
+    return study_world(read_world(folder), config)
+
+
+WORLD_MB = 2_000
+"""Memory of a study: thousands of years are played side by side."""
+
+
 def main(arguments: Sequence[str]) -> int:
     """Study the prepared worlds one after the other; keep each at once, skip what is kept."""
     parser = argparse.ArgumentParser(prog="python -m parity311.studies.parity.study")
@@ -396,20 +434,24 @@ def main(arguments: Sequence[str]) -> int:
         option = f"--{name.removeprefix('n_').replace('_', '-')}"
         parser.add_argument(option, dest=name, type=int)
     parser.add_argument("--factors", type=parse_factors)
+    parser.add_argument("--workers", type=int, default=1, help="worlds side by side (1)")
     chosen = vars(parser.parse_args(arguments))
     folders, out = chosen.pop("folders"), chosen.pop("out")
+    n_workers = chosen.pop("workers")
     config = StudyConfig(**{name: value for name, value in chosen.items() if value is not None})
     lines = out.read_text().splitlines() if out.exists() else []
     kept = {(one["domain"], one["city"]) for one in map(json.loads, lines)}
-    for folder in folders:
-        began = time.monotonic()
-        world = read_world(folder)
-        if (world.domain.slug, world.name) in kept:
-            continue
-        found = study_world(world, config)
-        with out.open("a") as file:
-            file.write(json.dumps(found) + "\n")
-        print(folder, f"{time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    worlds = {folder: read_world(folder) for folder in folders}
+    left = [one for one in folders if (worlds[one].domain.slug, worlds[one].name) not in kept]
+
+    def keep(ended: int, total: int, outcome: Outcome) -> None:
+        if outcome.is_there:
+            with out.open("a") as file:
+                file.write(json.dumps(outcome.result) + "\n")
+        name, seconds = outcome.job.name, outcome.seconds
+        print(f"{name}: {seconds:.0f} s ({ended} of {total})", file=sys.stderr, flush=True)
+
+    study_worlds(left, config, Workplace(n_workers=n_workers), tell=keep)
     return 0
 
 

@@ -8,11 +8,7 @@ and never measured twice, so the second stage can run in slices.
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from datetime import date
 from functools import partial
@@ -23,6 +19,9 @@ from parity311.domains import all_domains, get_domain
 from parity311.errors import InputError, Parity311Error
 from parity311.estimation.params_file import read_params, write_params
 from parity311.estimation.world import make_world
+from parity311.jobs.choose import HERE, Workplace
+from parity311.jobs.drive import Outcome
+from parity311.jobs.job import Input, Job, Task
 from parity311.storage.aside import write_text_aside
 from parity311.studies.quality.settings import SETTINGS, VARIANTS, QualitySetting, Recipe
 
@@ -134,9 +133,9 @@ def prepared_seeds(folder: Path) -> list[int]:
 
 
 def missing_parts(
-    folder: Path, settings: Sequence[str], recipes: Recipes | None = None
+    folder: Path, settings: Sequence[str], recipes: Recipes | None = None, n_agents: int = 5
 ) -> list[QualityJob]:
-    """Parts that were not measured yet; `recipes` take the place of a setting's own."""
+    """Parts that were not measured yet, by digest; `recipes` take the place of a setting's own."""
     found = []
     seeds = prepared_seeds(folder)
     # City by city: the programs that the first compiles serve the others.
@@ -159,7 +158,8 @@ def missing_parts(
     return [
         part
         for part in found
-        if not part.path(folder).exists() and _is_prepared(folder, SETTINGS[part.setting], part)
+        if _is_prepared(folder, SETTINGS[part.setting], part)
+        and not is_measured(folder, part, n_agents)
     ]
 
 
@@ -168,85 +168,111 @@ def _is_prepared(folder: Path, setting: QualitySetting, part: QualityJob) -> boo
     return path.exists()
 
 
+def is_measured(folder: Path, part: QualityJob, n_agents: int) -> bool:
+    """Whether a part's file answers this very question: its params, recipe, version and agents.
+
+    Parts of before there were jobs say none of it and count by their recipe and version.
+    """
+    try:
+        kept = json.loads(part.path(folder).read_bytes())
+    except (OSError, ValueError):
+        return False
+    if "asked" in kept:
+        return kept["asked"] == job_of(folder, part, n_agents).identity
+    own = None if part.recipe is None else json.loads(json.dumps(asdict(part.recipe)))
+    version = get_domain(SETTINGS[part.setting].domain).version
+    return kept.get("recipe", own) == own and kept.get("version", version) == version
+
+
+def job_of(folder: Path, part: QualityJob, n_agents: int) -> Job:
+    """A part as a job: its params are inputs, its domain's version part of the question."""
+    setting = SETTINGS[part.setting]
+    place = partial(params_path, folder, setting.domain, setting.regime, part.city_seed)
+    return Job(
+        "parity311.studies.quality.jobs:measure_part",
+        {
+            "setting": part.setting,
+            "city_seed": part.city_seed,
+            "recipe": None if part.recipe is None else asdict(part.recipe),
+            "in_truth": part.in_truth,
+            "n_agents": n_agents,
+            "version": get_domain(setting.domain).version,
+        },
+        {kind: Input.of(place(kind)) for kind in ("estimated", "true")},
+        name=f"{part.setting}-{part.city_seed}-{part.name}",
+        program=f"{part.setting}/{part.name}",
+    )
+
+
 def run_parts(
     folder: Path,
     parts: Sequence[QualityJob],
     n_agents: int,
     *,
-    n_workers: int = 1,
+    where: Workplace = HERE,
     tell: Tell,
     stop_after_s: float = float("inf"),
 ) -> int:
-    """Measure parts side by side, one thread each; how many are left when the time is up."""
-    began = time.monotonic()
-    left = len(parts)
-    jobs = [(str(folder), part, n_agents) for part in parts]
-    if n_workers == 1:
-        for job in jobs:
-            if time.monotonic() - began > stop_after_s:
-                break
-            tell(run_part(*job))
-            left -= 1
-        return left
-    # Spawned, because a forked JAX hangs; each takes one core.
-    os.environ.setdefault("NPROC", "1")
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(n_workers, mp_context=context) as pool:
-        running = [pool.submit(run_part, *job) for job in jobs]
-        for future in as_completed(running):
-            if not future.cancelled():
-                # One part that fails must not cost the others; it stays missing.
-                failed = future.exception()
-                tell(future.result() if failed is None else f"a part failed: {failed!r}")
-                left -= failed is None
-            if time.monotonic() - began > stop_after_s:
-                for waiting in running:
-                    waiting.cancel()
-    return left
+    """Measure parts as jobs, one thread each; how many are left when the time is up."""
+    jobs = [job_of(folder, part, n_agents) for part in parts]
+    by_identity = {job.identity: part for job, part in zip(jobs, parts, strict=True)}
+
+    def keep(outcome: Outcome) -> None:
+        part = by_identity[outcome.job.identity]
+        kept = {**outcome.result, "seconds": round(outcome.seconds, 1)}
+        write_text_aside(part.path(folder), json.dumps(kept) + "\n")
+
+    def told(ended: int, total: int, outcome: Outcome) -> None:
+        if not outcome.is_there:
+            # One part that fails must not cost the others; it stays missing.
+            tell(f"{outcome.job.name} failed: {outcome.reason}")
+            return
+        keep(outcome)
+        tell(f"{outcome.job.name}: {outcome.seconds:.0f} s ({ended} of {total})")
+
+    done = where.run(jobs, folder=folder / "jobs", tell=told, stop_after_s=stop_after_s)
+    for outcome in done:
+        if outcome.is_there and not by_identity[outcome.job.identity].path(folder).exists():
+            keep(outcome)
+    return len(parts) - sum(outcome.is_there for outcome in done)
 
 
-def run_part(folder: str, part: QualityJob, n_agents: int) -> str:
-    """Measure one part and write it; a line that says so."""
+def measure_part(task: Task) -> dict[str, Any]:
+    """Measure one part, in whatever process."""
     from parity311.studies.quality.measure import measure_recipe, measure_rules, measure_swaps
+    from parity311.training.train_run import as_tuples
 
+    spec = task.spec
+    recipe = None if spec["recipe"] is None else Recipe(**as_tuples(spec["recipe"]))
+    part = QualityJob(spec["setting"], spec["city_seed"], recipe, spec["in_truth"])
     setting = SETTINGS[part.setting]
-    ground = open_ground(Path(folder), setting, part.city_seed)
-    began = time.monotonic()
-    if part.recipe is None:
+    ground = read_ground(setting, part.city_seed, task.inputs["estimated"], task.inputs["true"])
+    if recipe is None:
         found = measure_swaps(ground) if part.in_truth else measure_rules(ground)
     else:
-        seeds = [100 * part.city_seed + number for number in range(n_agents)]
-        found = measure_recipe(ground, part.recipe, seeds, in_truth=part.in_truth)
-        found["recipe"] = asdict(part.recipe)
-    seconds = time.monotonic() - began
-    found |= {
+        seeds = [100 * part.city_seed + number for number in range(spec["n_agents"])]
+        found = measure_recipe(ground, recipe, seeds, in_truth=part.in_truth)
+        found["recipe"] = spec["recipe"]
+    inputs = {name: Input.of(path) for name, path in task.inputs.items()}
+    asked = Job("parity311.studies.quality.jobs:measure_part", spec, inputs).identity
+    return found | {
         "setting": part.setting,
         "city_seed": part.city_seed,
         "name": part.name,
-        "version": get_domain(setting.domain).version,
-        "seconds": round(seconds, 1),
+        "version": spec["version"],
+        "asked": asked,
     }
-    path = part.path(Path(folder))
-    write_text_aside(path, json.dumps(found) + "\n")
-    return f"{part.setting}, city {part.city_seed}, {part.name}: {seconds:.0f} s"
 
 
-def open_ground(folder: Path, setting: QualitySetting, city_seed: int) -> Any:
-    """A setting in one prepared city."""
+def read_ground(setting: QualitySetting, city_seed: int, estimated_at: Path, true_at: Path) -> Any:
+    """A setting in the city whose params lie in these files."""
     from parity311.mdp.harness import Harness
     from parity311.studies.quality.measure import Ground
 
     domain = get_domain(setting.domain)
     example = domain.play.example()
     change = VARIANTS[setting.variant]
-    estimated, true = (
-        change(
-            read_params(
-                params_path(folder, setting.domain, setting.regime, city_seed, kind), example
-            )
-        )
-        for kind in ("estimated", "true")
-    )
+    estimated, true = (change(read_params(path, example)) for path in (estimated_at, true_at))
     harness = Harness(
         domain, observation_set=setting.observation_set, action_set=setting.action_set
     )

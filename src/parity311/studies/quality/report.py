@@ -10,7 +10,6 @@ Its interval is between cities: the next city is what a user has, so cities are 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from operator import sub as subtract
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 
 from parity311.errors import InputError, unknown_name
 from parity311.evaluation.compare import TODAY
+from parity311.jobs.choose import HERE, Workplace
 from parity311.resampling import jackknife
 from parity311.studies.quality.jobs import (
     IN_TRUTH,
@@ -72,7 +72,7 @@ def bench_quality(
     n_agents: int = 5,
     city_seeds: str = "",
     only_prepare: bool = False,
-    n_workers: int = 0,
+    where: Workplace = HERE,
     stop_after_s: float = float("inf"),
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
@@ -82,12 +82,12 @@ def bench_quality(
         prepare_city(folder, cities, seed, tell, chosen)
     if only_prepare:
         return {"folder": str(folder), "cities": prepared_seeds(folder)}
-    parts = missing_parts(folder, chosen)
+    parts = missing_parts(folder, chosen, n_agents=n_agents)
     left = run_parts(
         folder,
         parts,
         n_agents,
-        n_workers=n_workers or os.cpu_count() or 1,
+        where=where,
         tell=tell,
         stop_after_s=stop_after_s,
     )

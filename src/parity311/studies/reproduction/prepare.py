@@ -26,6 +26,7 @@ from parity311.domains import all_domains, get_domain
 from parity311.errors import EstimationError, InputError
 from parity311.estimation.params_file import read_params, write_params
 from parity311.estimation.world import ESTIMATOR, make_world, split_date
+from parity311.jobs.choose import HERE, Workplace
 from parity311.mdp.contract import STRATUM_NAMES
 from parity311.pipelines.progress import Report as Progress
 from parity311.records.store import Records, open_records
@@ -37,7 +38,7 @@ from parity311.storage.folders import holds_own
 from parity311.storage.strict_json import to_json, to_plain
 from parity311.studies.reproduction import selection
 from parity311.studies.reproduction.jobs import Budget, make_jobs, write_plan
-from parity311.studies.reproduction.programme import OURS, Programme
+from parity311.studies.reproduction.programme import OURS, Programme, get_programme
 from parity311.studies.reproduction.protocols import (
     EQUITY_DOMAINS,
     RECORDS_TO,
@@ -106,7 +107,7 @@ def prepare(
     cities: Path,
     progress: Progress,
     budget: Budget | None = None,
-    n_workers: int = 1,
+    workplace: Workplace = HERE,
     programme: Programme = OURS,
     required: Sequence[str] = (),
 ) -> dict[str, Any]:
@@ -120,19 +121,20 @@ def prepare(
     parts = [part for slug in domains for part in parts_of(slug, programme)]
     scenarios = [name for name in SCENARIOS if any(name in part.scenarios for part in parts)]
     builds: list[Call] = [(ensure_city, (cities, preset, seed, name)) for name in scenarios]
-    for name in run_calls(builds, n_workers):
-        progress(f"city: {name}", 1, 1)
+    run_calls(builds, workplace, lambda name: progress(f"city: {name}", 1, 1))
     sources = {}
     calls: list[Call] = []
     for scenario in scenarios:
         city = city_folder(cities, preset, seed, scenario)
         sources[scenario] = _describe(open_records(city))
         own = [part for part in parts if scenario in part.scenarios]
-        calls += [(_prepare_apart, (folder, city, scenario, part, programme)) for part in own]
+        calls += [
+            (prepare_apart, (folder, city, scenario, part.domain, part.name, programme.name))
+            for part in own
+        ]
         slugs = dict.fromkeys(part.domain for part in own)
-        calls += [(_facts_apart, (folder, city, scenario, slug)) for slug in slugs]
-    for number, told in enumerate(run_calls(calls, n_workers)):
-        progress(told, number + 1, number + 1)
+        calls += [(facts_apart, (folder, city, scenario, slug)) for slug in slugs]
+    run_calls(calls, workplace, lambda told: progress(told, 1, 1))
     untested = read_untested(where, parts)
     _check_required(preset, untested, required)
     write_plan(
@@ -193,10 +195,10 @@ def city_folder(cities: Path, preset: str, seed: int, scenario: str) -> Path:
     return cities / f"{preset}-{seed}-{participation}-{capacity}-{TRAIN_FROM.year}"
 
 
-def ensure_city(cities: Path, preset: str, seed: int, scenario: str) -> str:
+def ensure_city(cities: str | Path, preset: str, seed: int, scenario: str) -> str:
     """Build the city of a scenario over the paper's years where it is not there; its name."""
     participation, capacity = SCENARIOS[scenario]
-    folder = city_folder(cities, preset, seed, scenario)
+    folder = city_folder(Path(cities), preset, seed, scenario)
     open_or_build(
         folder,
         tuple(domain.process for domain in all_domains().values()),
@@ -210,10 +212,13 @@ def ensure_city(cities: Path, preset: str, seed: int, scenario: str) -> str:
     return folder.name
 
 
-def _prepare_apart(
-    folder: Path, city: Path, scenario: str, part: Part, programme: Programme
+def prepare_apart(
+    folder: str, city: str, scenario: str, slug: str, name: str, programme_name: str
 ) -> str:
-    where, records = Where(folder), open_records(city)
+    """Prepare one part, by its name, in whatever process."""
+    programme = get_programme(programme_name)
+    part = next(one for one in parts_of(slug, programme) if one.name == name)
+    where, records = Where(Path(folder)), open_records(Path(city))
     prepare_part(where, records, scenario, part, programme)
     if scenario == "measured" and part.name in selection.DOMAINS:
         keep_decisions(where, records, scenario, part, programme)
@@ -234,9 +239,10 @@ def keep_decisions(
     selection.save_decisions(path, log)
 
 
-def _facts_apart(folder: Path, city: Path, scenario: str, slug: str) -> str:
-    path = Where(folder).facts(scenario, slug)
-    _write_once(path, partial(read_facts, open_records(city), slug))
+def facts_apart(folder: str, city: str, scenario: str, slug: str) -> str:
+    """Read what the records say of one domain, in whatever process."""
+    path = Where(Path(folder)).facts(scenario, slug)
+    _write_once(path, partial(read_facts, open_records(Path(city)), slug))
     return f"facts of the records ({scenario}): {slug}"
 
 

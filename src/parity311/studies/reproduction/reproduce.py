@@ -10,7 +10,6 @@ the other programme was run too, its figures and verdicts stand beside, claim by
 from __future__ import annotations
 
 import csv
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from parity311.domains import all_domains
 from parity311.errors import InputError, unknown_name
+from parity311.jobs.choose import HERE, Workplace
 from parity311.mdp.equity import PUBLISHED_TERM
 from parity311.pipelines.progress import Report as Progress
 from parity311.report.store import RunWriter, start_run
@@ -240,7 +240,7 @@ def write_reproduction(
     runs: Path,
     progress: Progress,
     n_episodes: int = 0,
-    n_workers: int = 1,
+    where: Workplace = HERE,
     beside: Path | None = None,
 ) -> dict[str, Any]:
     """Judge every claim and write the run; the claims as plain figures.
@@ -260,7 +260,7 @@ def write_reproduction(
         run.set_seeds(city=evidence.seed, agents=seeds)
         add_sources(run, evidence)
         with run.stage("episodes"):
-            play_parts(evidence, n_workers)
+            play_parts(evidence, where)
         with run.stage("claims"):
             rows = judge_all(all_claims(), evidence)
             prices = price_rows(evidence)
@@ -285,18 +285,18 @@ def write_reproduction(
     }
 
 
-def play_parts(evidence: Evidence, n_workers: int) -> None:
+def play_parts(evidence: Evidence, where: Workplace) -> None:
     """Play every part, several at once; what was played is kept in the folder."""
     # What the boiler table needs is counted, not played.
     tables = {part.name for part in parts_of("boiler") if not part.has_capacity}
     keys = sorted({(job.scenario, job.part) for job in evidence.jobs if job.part not in tables})
-    calls: list[Call] = [(_play_apart, (evidence.folder, evidence.n_episodes, *k)) for k in keys]
-    for told in run_calls(calls, n_workers):
-        evidence.progress(told, 1, 1)
+    calls: list[Call] = [(play_apart, (evidence.folder, evidence.n_episodes, *k)) for k in keys]
+    run_calls(calls, where, lambda told: evidence.progress(told, 1, 1))
 
 
-def _play_apart(folder: Path, n_episodes: int, scenario: str, part: str) -> str:
-    Evidence(folder, lambda *_: None, n_episodes).scored(scenario, part)
+def play_apart(folder: str, n_episodes: int, scenario: str, part: str) -> str:
+    """Play one part, in whatever process."""
+    Evidence(Path(folder), lambda *_: None, n_episodes).scored(scenario, part)
     return f"played: {scenario} {part}"
 
 
@@ -393,7 +393,7 @@ def run_stages(
     cities: Path,
     runs: Path,
     slice_s: float = float("inf"),
-    n_workers: int = 0,
+    where: Workplace = HERE,
     progress: Progress,
     budget: Budget | None = None,
     beside: Path | None = None,
@@ -411,18 +411,22 @@ def run_stages(
             raise unknown_name("stage", stage, STAGES)
     # An unknown domain is refused before anything is written.
     config.chosen  # noqa: B018
-    n_processes = n_workers or os.cpu_count() or 1
+    if where.shard is not None and list(stages) != ["train"]:
+        raise InputError(
+            "A shard was asked for; only the trainings can be shared out so: prepare first, then "
+            "give --stage train --shard, and report when all are there."
+        )
     found: dict[str, Any] = {}
-    with one_writer(folder):
+    with one_writer(_claimed(folder, where)):
         for stage in stages:
             if stage == "prepare":
                 found = prepare(
                     folder, config.chosen, preset=config.preset, seed=config.seed, cities=cities,
-                    progress=progress, n_workers=n_processes, budget=budget,
+                    progress=progress, workplace=where, budget=budget,
                     programme=get_programme(config.programme), required=config.domains,
                 )  # fmt: skip
             elif stage == "train":
-                found = _train(folder, slice_s, n_processes, progress)
+                found = _train(folder, slice_s, where, progress)
                 if found["missing"] and stage != stages[-1]:
                     raise InputError(
                         f"{len(found['missing'])} of {found['jobs']} trainings are not finished; "
@@ -430,18 +434,25 @@ def run_stages(
                     )
             else:
                 found = write_reproduction(
-                    folder, runs=runs, progress=progress, n_workers=n_processes,
+                    folder, runs=runs, progress=progress, where=where,
                     n_episodes=budget.n_episodes if budget else 0, beside=beside,
                 )  # fmt: skip
     return found
 
 
-def _train(folder: Path, slice_s: float, n_workers: int, progress: Progress) -> dict[str, Any]:
+def _claimed(folder: Path, where: Workplace) -> Path:
+    """What this process alone works on: the folder, or its shard of it."""
+    if where.shard is None:
+        return folder
+    return folder.with_name(f"{folder.name}.shard-{where.shard.place}-of-{where.shard.n}")
+
+
+def _train(folder: Path, slice_s: float, where: Workplace, progress: Progress) -> dict[str, Any]:
     from parity311.studies.reproduction.train_stage import run_stage
 
     return run_stage(
         folder / "learn",
         slice_s=slice_s,
-        n_workers=n_workers,
+        where=where,
         tell=lambda told: progress(f"training: {told['job']} ({told['seconds']:.0f} s)", 1, 1),
     )

@@ -16,11 +16,13 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from fnmatch import fnmatch
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from parity311.jobs.choose import Workplace
 from parity311.storage.locks import one_writer
 from parity311.studies.reproduction.side_by_side import Call, run_calls
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from parity311.studies.reproduction.jobs import TrainingJob
 
 MORE_TO_DO = 3
+ALONE = Workplace(n_workers=1)
 PARAMS, TRAINED, CHECKPOINTS = "params", "trained", "checkpoints"
 LEAST_SLICE_S = 20.0
 """A job is not started with less: compiling it would take longer."""
@@ -45,7 +48,7 @@ def run_stage(
     checkpoints: Path | None = None,
     only: str = "*",
     skip: str = "",
-    n_workers: int = 1,
+    where: Workplace = ALONE,
     tell: Tell | None = None,
 ) -> dict[str, Any]:
     """Train what is not trained yet, for so many seconds; how far it is then."""
@@ -54,19 +57,27 @@ def run_stage(
     _, jobs = read_plan(folder)
     target = out or folder / TRAINED
     kept = checkpoints or folder / CHECKPOINTS
-    deadline = time.monotonic() + slice_s
+    # By the clock on the wall: another machine's own clocks begin elsewhere.
+    deadline = time.time() + slice_s if slice_s < float("inf") else None
     chosen = [job for job in jobs if _is_named(job, only) and not _is_named(job, skip)]
     left = [job for job in chosen if not is_trained(job, folder, target)]
     # One program serves the same agent in both scenarios: they follow each other in one process.
     groups = groupby(left, key=lambda job: (job.domain, job.agent, job.label))
     calls: list[Call] = [
-        (_train_apart, (list(jobs), folder, target, kept, deadline)) for _, jobs in groups
+        (train_apart, ([job.name for job in jobs], folder, target, kept, deadline))
+        for _, jobs in groups
     ]
+
+    def report(found: list[dict[str, Any]]) -> None:
+        for told in found:
+            if tell is not None and told["seconds"] > 0:
+                tell(told)
+
     # Finished jobs and checkpoints may lie in folders of their own; each has one writer.
-    with one_writer(target), one_writer(kept):
-        for found in run_calls(calls, n_workers):
-            for told in found:
-                _report(tell, told)
+    with ExitStack() as held:
+        for place in (target, kept) if where.shard is None else ():
+            held.enter_context(one_writer(place))
+        run_calls(calls, where, report)
     missing = [job.name for job in chosen if not is_trained(job, folder, target)]
     return {"jobs": len(chosen), "trained": len(chosen) - len(missing), "missing": missing}
 
@@ -133,18 +144,18 @@ def train_job(
     }
 
 
-def _train_apart(
-    jobs: list[TrainingJob], folder: Path, target: Path, checkpoints: Path, deadline: float
+def train_apart(
+    names: list[str], folder: str, target: str, checkpoints: str, deadline: float | None
 ) -> list[dict[str, Any]]:
-    """Train jobs one after the other until the deadline; the clock is the machine's."""
-    return [
-        train_job(job, folder, target, checkpoints, deadline - time.monotonic()) for job in jobs
-    ]
+    """Train jobs of a plan one after the other until the deadline, in whatever process."""
+    from parity311.studies.reproduction.jobs import read_plan
 
-
-def _report(tell: Tell | None, told: dict[str, Any]) -> None:
-    if tell is not None and told["seconds"] > 0:
-        tell(told)
+    _, jobs = read_plan(Path(folder))
+    found = []
+    for job in (one for one in jobs if one.name in set(names)):
+        left = float("inf") if deadline is None else deadline - time.time()
+        found.append(train_job(job, Path(folder), Path(target), Path(checkpoints), left))
+    return found
 
 
 def main() -> int:
@@ -163,7 +174,7 @@ def main() -> int:
     try:
         state = run_stage(
             given.folder, slice_s=given.slice_s, out=given.out, checkpoints=given.checkpoints,
-            only=given.only, skip=given.skip, n_workers=given.workers,
+            only=given.only, skip=given.skip, where=Workplace(n_workers=given.workers),
             tell=lambda told: print(json.dumps(told), file=sys.stderr, flush=True),
         )  # fmt: skip
     except Parity311Error as error:

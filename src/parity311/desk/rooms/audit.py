@@ -1,0 +1,97 @@
+"""Auditors: who was served by month, the registry, the chain; and a table of one's own to audit."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import File, Form, Response, UploadFile
+from fastapi.responses import HTMLResponse
+
+from parity311.audit.spec import AuditSpec
+from parity311.desk import ledger
+from parity311.desk.figures import read_overrides, read_service
+from parity311.desk.refusals import DeskRefusal, NothingThereError
+from parity311.desk.web import Caller, Room, Went
+from parity311.pipelines.audit_table import TableOptions, audit_table
+from parity311.report.store import open_run
+
+ROOM = Room("audit")
+N_LOGGED = 50
+AUDITS = "audits"
+NAME = re.compile(r"[\w-]{1,100}")
+
+
+@ROOM.page("/audit", "audit.html", "audit.read")
+def show_audit(caller: Caller) -> dict[str, Any]:
+    """Who was served, what the registry and the log say, and audits that were made here."""
+    desk = caller.desk
+    verified = desk.registry.verify()
+    with desk.database.reading() as session:
+        problems = ledger.ledger_problems(session)
+        seq, head = ledger.head_of(session)
+        log = ledger.read_log(session, N_LOGGED)
+        service, overrides = read_service(session), read_overrides(session)
+    return {
+        "title": "Audit",
+        "service": service,
+        "overrides": overrides,
+        "registry": {
+            "policies": [
+                {"version": one.version, "state": one.state, "verdict": one.verdict,
+                 "last_act": one.last_act, "by": one.by, "at": one.at, "reason": one.reason}
+                for one in desk.registry.policies()
+            ],
+            "entries": verified.n_entries,
+            "head": verified.head,
+            "problems": list(verified.problems),
+        },
+        "chain": {"entries": seq, "head": head, "problems": problems},
+        "log": [
+            {"seq": one.seq, "at": one.at, "actor": one.actor, "action": one.action,
+             "domain": one.domain, "case": one.details.get("case", ""), "reason": one.reason}
+            for one in reversed(log)
+        ],
+        "audits": made_audits(caller),
+    }  # fmt: skip
+
+
+@ROOM.act("/audit/table", "table.upload")
+def audit_a_table(
+    caller: Caller,
+    table: Annotated[UploadFile, File()],
+    within: Annotated[float | None, Form(gt=0, le=36_500)] = None,
+) -> Went:
+    """Audit a table of complaints: the page that `parity311 audit TABLE.csv` writes."""
+    name = Path(table.filename or "table.csv").name
+    if not name.lower().endswith((".csv", ".xlsx")) or not name.isprintable():
+        raise DeskRefusal(f"{name[:60]!r} was sent; allowed are tables that end in .csv or .xlsx.")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"table{Path(name).suffix.lower()}"
+        path.write_bytes(table.file.read())
+        result = audit_table(
+            path, AuditSpec(), root=caller.desk.folder / AUDITS,
+            options=TableOptions(None, within, None),
+        )  # fmt: skip
+    run = str(result["audit"])
+    return Went(f"/audit/made/{run}", "", {"run": run})
+
+
+@ROOM.raw("/audit/made/{run}", "audit.read", methods=["GET"], include_in_schema=False)
+def show_made(caller: Caller, run: str) -> Response:
+    """An audit that was made here, as its own page."""
+    if run not in made_audits(caller):
+        raise NothingThereError(f"There is no audit {run[:60]!r}; the list has those there are.")
+    page = open_run(run, caller.desk.folder / AUDITS).path / "audit.html"
+    # The page carries its own style and pictures; nothing in it runs.
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
+    return HTMLResponse(page.read_text(), headers={"Content-Security-Policy": policy})
+
+
+def made_audits(caller: Caller) -> list[str]:
+    """Audits of tables that were made at this desk, newest first."""
+    root = caller.desk.folder / AUDITS
+    found = [path.name for path in root.iterdir()] if root.is_dir() else []
+    return sorted((one for one in found if NAME.fullmatch(one)), reverse=True)

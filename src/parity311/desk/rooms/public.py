@@ -1,0 +1,87 @@
+"""What anybody can see: the policy in force, who was served, the log's daily hash, one's case."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Annotated, Any
+
+from fastapi import Form, Response
+from fastapi.responses import HTMLResponse
+from sqlalchemy import select
+
+from parity311.desk import ledger
+from parity311.desk.explaining import explain_case
+from parity311.desk.figures import read_service
+from parity311.desk.intake import hash_check_code
+from parity311.desk.limits import Bucket
+from parity311.desk.refusals import NothingThereError
+from parity311.desk.tables import CaseRow
+from parity311.desk.web import Caller, Room, json_response, render, wants_json
+
+ROOM = Room("public")
+LOOKS_AT_ONCE, LOOKS_A_MINUTE = 10, 6.0
+
+
+@ROOM.page("/", "public.html", "public.read")
+def show_public(caller: Caller) -> dict[str, Any]:
+    """The policy in force, the monthly figures, and the hash of every day's log."""
+    desk = caller.desk
+    policies = []
+    for domain, office in desk.offices.items():
+        version = office.deciding[0]
+        lines = desk.registry.statement(version) if version else ()
+        policies.append(
+            {"domain": domain, "version": version, "statement": [vars(one) for one in lines]}
+        )
+    with desk.database.reading() as session:
+        service = read_service(session)
+        heads = ledger.daily_heads(ledger.read_log(session))
+    return {
+        "title": "Who decides about complaints, and how",
+        "policies": policies,
+        "service": service,
+        "heads": heads,
+    }
+
+
+@ROOM.page("/status", "status.html", "public.read")
+def show_status(caller: Caller) -> dict[str, Any]:
+    """Where one asks what became of a complaint."""
+    return {"title": "What became of my complaint", "found": None}
+
+
+@ROOM.raw("/status", "public.read", methods=["POST"])
+def look_up(
+    caller: Caller,
+    tracking: Annotated[str, Form(max_length=80)],
+    code: Annotated[str, Form(max_length=40)],
+) -> Response:
+    """What became of a complaint, by tracking number and check code."""
+    looks = caller.desk.more.setdefault("looks", Bucket(LOOKS_AT_ONCE, LOOKS_A_MINUTE))
+    looks.take(caller.address)
+    found = find_by_code(caller, tracking.strip(), code)
+    if wants_json(caller.request):
+        return json_response(found)
+    content = {"title": "What became of my complaint", "found": found}
+    return HTMLResponse(render(caller, "status.html", content))
+
+
+def find_by_code(caller: Caller, tracking: str, code: str) -> dict[str, Any]:
+    """The answer for a complainant; the same refusal whichever is wrong."""
+    with caller.desk.database.reading() as session:
+        row = session.scalars(select(CaseRow).where(CaseRow.complaint_id == tracking)).first()
+        salt, kept = (row.check_salt, row.check_hash) if row else ("", "")
+        is_right = hmac.compare_digest(hash_check_code(salt, code), kept or "0" * 64)
+        if row is None or not is_right:
+            raise NothingThereError(
+                "No complaint has this tracking number and check code; both were given to you when "
+                "you complained. Check them, or call 311."
+            )
+        return {
+            "tracking": row.complaint_id,
+            "status": row.status,
+            "due_at": row.due_at,
+            "disposition": row.disposition,
+            "policy_version": row.version or "today's rule",
+            "paragraphs": explain_case(row),
+        }
