@@ -235,8 +235,10 @@ def skeleton(name: str) -> str:
 def run_output_block() -> str:
     """How long `make run` took where it was kept, and what it said of all tables it printed."""
     lines = (RESULTS / "run-small.txt").read_text().rstrip().splitlines()
-    said = [i for i, line in enumerate(lines) if line.startswith("Against today's rule")]
-    shown = ["… a table of every rule, for each domain and scenario …", *lines[said[0] :]]
+    starts = [line.split(":")[0].split(",")[0] for line in lines]
+    first, last = starts.index("Against today's rule"), starts.index("Report")
+    tables = "… a table of every rule, for each domain and scenario …"
+    shown = [tables, *lines[first : last + 1], "… ten recommendations of the last day …"]
     seconds = json.loads((RESULTS / "run-small.json").read_text()).get("processor_seconds")
     took = [f"({seconds:.0f} seconds of processor time, on all cores together)"] if seconds else []
     return "\n".join(["```", *shown, *took, "```"])
