@@ -82,6 +82,11 @@ def read_queue(session: Session, asked: QueueQuery, now: datetime) -> dict[str, 
     }
 
 
+def count_open(session: Session) -> int:
+    """Cases that wait for a decision."""
+    return session.scalar(select(func.count()).where(CaseRow.status == "open")) or 0
+
+
 def summary_of(row: CaseRow, now: datetime) -> dict[str, Any]:
     """A case as a line of the queue."""
     claimed = row.claimed_by if row.claimed_until > utc_now() else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Form, Query
+from fastapi import Form, Query, Response
 
 from parity311.desk import cases
 from parity311.desk.pictures import draw_place
@@ -13,6 +13,7 @@ from parity311.desk.web import Caller, Room, Went
 ROOM = Room("queue")
 CaseId = Annotated[str, Form(max_length=80)]
 N_SHOWN = 50
+ASK_AGAIN_MS = 5000
 
 
 @ROOM.page("/queue", "queue.html", "queue.read")
@@ -31,6 +32,18 @@ def show_queue(
     with desk.database.reading() as session:
         found = cases.read_queue(session, asked, desk.clock.now())
     return {"title": "Queue", "domains": list(desk.offices), "offices": offices_of(caller)} | found
+
+
+@ROOM.raw("/queue/changes", "queue.read", methods=["GET"], include_in_schema=False)
+def tell_changes(caller: Caller) -> Response:
+    """How many cases are open, as one server-sent event; the browser asks again by itself.
+
+    The answer ends after its event, so that no open page holds a thread or a shutdown up.
+    """
+    with caller.desk.database.reading() as session:
+        n_open = cases.count_open(session)
+    text = f"retry: {ASK_AGAIN_MS}\ndata: {n_open}\n\n"
+    return Response(text, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
 @ROOM.page("/case/{complaint_id}", "case.html", "queue.read")

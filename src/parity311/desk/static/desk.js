@@ -80,3 +80,16 @@ document.addEventListener("focusin", (event) => {
     row.classList.add("current");
   }
 });
+
+// Not announced: a screen reader that hears every new case cannot work.
+const live = document.querySelector("[data-live]");
+if (live) {
+  const openNow = document.querySelector("#open-now");
+  const changes = new EventSource(live.dataset.live);
+  let before = null;
+  changes.addEventListener("message", (event) => {
+    before ??= event.data;
+    openNow.textContent = event.data === before ? "" : ` (${event.data} open now; reload to see them)`;
+  });
+  window.addEventListener("pagehide", () => changes.close());
+}
