@@ -106,8 +106,12 @@ CHANNEL_WORDS: Words = (
 
 
 def first_match(text: str, words: Words) -> tuple[str, str] | None:
-    """What the first line stands for whose pattern a text holds; None where none does."""
+    """What the first line stands for whose pattern a text holds; None where none does.
+
+    Systems write `no_violation` where people write "no violation".
+    """
+    spoken = text.lower().replace("_", " ")
     for pattern, meaning, more in words:
-        if re.search(pattern, text.lower()):
+        if re.search(pattern, spoken):
             return meaning, more
     return None

@@ -15,6 +15,7 @@ from parity311.errors import InputError
 from parity311.feeds.citymap import read_city_map
 from parity311.feeds.importing import import_records
 from parity311.feeds.propose import propose_map
+from parity311.feeds.words import OUTCOME_WORDS, first_match
 from parity311.records.store import open_records
 
 pytestmark = pytest.mark.slow
@@ -100,3 +101,18 @@ def test_the_command_writes_a_map_once(tmp_path: Path) -> None:
     assert "likely" in first.output or "sure" in first.output
     again = runner.invoke(records_app, ["map", *files, "--out", str(out)])
     assert isinstance(again.exception, InputError)
+
+
+@pytest.mark.parametrize(
+    ("status", "meant"),
+    [
+        ("no violation found", "no_violation"),
+        ("NO_VIOLATION", "no_violation"),
+        ("VIOLATION_ISSUED", "violation"),
+        ("NO_ACCESS", "no_access"),
+    ],
+)
+def test_a_status_is_read_however_a_system_spells_it(status: str, meant: str) -> None:
+    found = first_match(status, OUTCOME_WORDS)
+    assert found is not None
+    assert found[0] == meant
