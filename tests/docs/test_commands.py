@@ -290,7 +290,7 @@ RUN = [
     for one in PRINTED
     if one.text.startswith("parity311 ") and one.page not in WALKED and not why_not_run(one.text)
 ]
-FIRST = list({one.text: one for one in reversed(RUN)}.values())[::-1]
+FIRST = [one for place, one in enumerate(RUN) if one.text not in {r.text for r in RUN[:place]}]
 """Each command once, where a reader meets it first: what it wrote may be there the second time."""
 
 

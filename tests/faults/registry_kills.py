@@ -120,14 +120,14 @@ def _prepare(folder: Path, address: str) -> None:
     (folder / TOLD).touch()
 
 
-def _act(folder: Path, address: str, kill_at: int, seed: int, is_twin: bool) -> None:
+def _act(folder: Path, address: str, point: int, seed: int, is_twin: bool) -> None:
     """Act until killed."""
     rng = random.Random(seed)
     told = os.open(folder / TOLD, os.O_WRONLY | os.O_APPEND)
     if is_twin:
         _tell_too_early(told)
-    if kill_at:
-        kill_at(kill_at, ("commit",) if is_twin else EVENTS)
+    if point:
+        kill_at(point, ("commit",) if is_twin else EVENTS)
     registry = Registry(address, makes=True)
     for _ in range(10_000):
         try:
