@@ -49,13 +49,12 @@ def test_a_rate_that_varies_between_incidents_is_told() -> None:
 
 
 def test_inspections_tell_lifetimes_that_differ_by_income() -> None:
-    inspected, blind = scores_of(
-        "closing_by_income",
-        Trial("exposure_rate", "estimated", 0.05),
-        Trial("exposure_rate", "estimated"),
-    )
+    trial = Trial("exposure_rate", "estimated", 0.05)
+    inspected, blind = scores_of("closing_by_income", trial, Trial("exposure_rate", "estimated"))
     assert abs(inspected.ratio_error) < 0.08
-    assert 0.85 <= inspected.coverage <= 0.95
+    # All areas share their draws, so one city's share varies more than the number of areas says.
+    others = [scores_of("closing_by_income", trial, seed=seed)[0] for seed in (4, 5)]
+    assert 0.85 <= np.mean([one.coverage for one in (inspected, *others)]) <= 0.95
     assert blind.ratio_error > 0.2
     assert blind.band_holds_truth
 
