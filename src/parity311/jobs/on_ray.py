@@ -87,9 +87,16 @@ class RayEngine:
                 )
 
     def idle(self) -> list[str]:
-        """Workers without a job; the lost are replaced where the machines that live have room."""
+        """Workers without a job; the lost are replaced where the machines that live have room.
+
+        Where all were lost at once, nobody is there until a replacement has started.
+        """
         self._fill(self._n_wanted)
         self._greet(0.0, refuses=False)
+        deadline = time.monotonic() + START_S
+        while not (self._idle or self._busy) and self._pending and time.monotonic() < deadline:
+            self._greet(1.0, refuses=False)
+            self._fill(self._n_wanted)
         return list(self._idle)
 
     def give(self, worker: str, order: dict[str, Any]) -> None:

@@ -31,7 +31,8 @@ def test_parts_add_up_over_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     found = whole_way.bench_run("small", 7, runs=None, cities=None, progress=None)  # type: ignore[arg-type]
     assert found["by_part"] == {"training": 30.0, "city": 3.0, "report": 1.5}
     assert found["programs_compiled"] >= 1
-    assert 0.0 < found["seconds_compiling"] < found["seconds"] + 0.1
+    # None at all where a program lay in the cache that the workers of the suite share.
+    assert 0.0 <= found["seconds_compiling"] < found["seconds"] + 0.1
     # Nothing is counted once the run is over.
     before = found["programs_compiled"]
     jax.jit(lambda x: x * 2.71828)(jnp.arange(19.0)).block_until_ready()

@@ -23,7 +23,8 @@ from parity311.jobs.job import Stamp, this_machine
 from parity311.jobs.local import ONE_THREAD, LocalEngine
 from parity311.jobs.on_ray import RayEngine, make_token
 
-pytestmark = pytest.mark.slow
+# Ray starts processes by a fork that exec follows at once: what JAX warns of cannot happen.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings(r"ignore:os\.fork\(\) was called")]
 ROOT = Path(__file__).resolve().parents[3]
 START_S = 60
 
@@ -147,6 +148,10 @@ def test_two_nodes_give_the_same_bytes_though_a_worker_and_a_node_are_killed(
     refused = make_jobs(tmp_path / "refused", 1, "refuse")
     found = run_jobs([*dies, *refused], RayEngine(cluster.address), folder=tmp_path / "dies-out")
     assert [(one.state, one.tries) for one in found] == [("done", 2), ("failed", 1)]
+    # One worker alone: when it dies nobody is there, and its replacement is waited for.
+    alone = make_jobs(tmp_path / "alone", 1, "die_once")
+    found = run_jobs(alone, RayEngine(cluster.address, 1), folder=tmp_path / "alone-out")
+    assert [(one.state, one.tries) for one in found] == [("done", 2)]
 
     with pytest.raises(InputError, match="3 workers .* ask for at most 2"):
         run_jobs(study(notes), RayEngine(cluster.address, 3), folder=tmp_path / "refused-out")
