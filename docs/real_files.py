@@ -133,6 +133,8 @@ def describe_files(rows: list[dict[str, Any]]) -> list[str]:
     lines += ["", f"{len(tried) - len(broken)} of {len(tried)} promised commands worked."]
     for file, one in broken:
         lines.append(f"- {file}, {one['domain']}, {one['work']}: {one['done']}")
+    # A result that was not made by the whole command says so.
+    lines += [f"- {row['file']}: {row['by_hand']}" for row in rows if row.get("by_hand")]
     lines += ["", *_reasons(rows)]
     return lines
 
