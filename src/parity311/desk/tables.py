@@ -10,7 +10,7 @@ from __future__ import annotations
 from sqlalchemy import Float, Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from parity311.lifecycle.tables import Base
+from parity311.lifecycle.tables import Base, ChainRow
 
 OPEN, DECIDED, CLOSED = "open", "decided", "closed"
 """Where a case stands: nobody decided yet; somebody did; an inspector or a duplicate ended it."""
@@ -181,22 +181,11 @@ class PersonRow(Base):
     """the complaint in their own words"""
 
 
-class DeskLogRow(Base):
+class DeskLogRow(ChainRow):
     """One entry of the desk's log; no two follow on the same one, so that it cannot fork."""
 
     __tablename__ = "desk_log"
     __table_args__ = (UniqueConstraint("previous_hash", name="one_desk_entry_after_each"),)
-
-    seq: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    at: Mapped[str] = mapped_column(Text)
-    actor: Mapped[str] = mapped_column(Text)
-    action: Mapped[str] = mapped_column(Text)
-    domain: Mapped[str] = mapped_column(Text)
-    version: Mapped[str] = mapped_column(Text)
-    reason: Mapped[str] = mapped_column(Text)
-    payload: Mapped[str] = mapped_column(Text)
-    previous_hash: Mapped[str] = mapped_column(Text)
-    hash: Mapped[str] = mapped_column(Text)
 
 
 class KeyRow(Base):

@@ -86,11 +86,10 @@ class StateRow(Base):
     state: Mapped[str] = mapped_column(Text)
 
 
-class LogRow(Base):
-    """One entry of the log; no two follow on the same one, so that the chain cannot fork."""
+class ChainRow(Base):
+    """One entry of a hash-chained log, whichever: the registry's or the desk's."""
 
-    __tablename__ = "log"
-    __table_args__ = (UniqueConstraint("previous_hash", name="one_entry_after_each"),)
+    __abstract__ = True
 
     seq: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     at: Mapped[str] = mapped_column(Text)
@@ -102,6 +101,13 @@ class LogRow(Base):
     payload: Mapped[str] = mapped_column(Text)
     previous_hash: Mapped[str] = mapped_column(Text)
     hash: Mapped[str] = mapped_column(Text)
+
+
+class LogRow(ChainRow):
+    """One entry of the log; no two follow on the same one, so that the chain cannot fork."""
+
+    __tablename__ = "log"
+    __table_args__ = (UniqueConstraint("previous_hash", name="one_entry_after_each"),)
 
 
 class DecisionRow(Base):
