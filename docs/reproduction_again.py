@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
-from docs.reproduction import KEPT, RESULTS, keep
+from docs.reproduction import PROGRAMMES, RESULTS, keep
 from parity311.report.store import start_run
 from parity311.resampling import Figure
 from parity311.storage.strict_json import write_json
@@ -40,7 +40,15 @@ from parity311.studies.reproduction.claims.learning import (
 from parity311.studies.reproduction.page import write_page
 from parity311.studies.reproduction.programme import OURS
 from parity311.studies.reproduction.protocols import RESIDENTIAL
-from parity311.studies.reproduction.reproduce import CLAIMS_CSV, CLAIMS_JSON, PRICES_JSON, write_csv
+from parity311.studies.reproduction.reproduce import (
+    CLAIMS_CSV,
+    CLAIMS_JSON,
+    PRICES_JSON,
+    PROGRAMME_JSON,
+    flat_row,
+    set_beside,
+    write_csv,
+)
 from parity311.studies.reproduction.verdicts import (
     FAILS,
     NOT_CLAIMED,
@@ -212,16 +220,34 @@ def read_kept(folder: Path) -> Kept:
     return {row["key"]: {**row, "n_grid_seeds": n_seeds} for row in rows}
 
 
+def read_jobs(folder: Path) -> list[Row]:
+    """What a kept run trained."""
+    return json.loads((folder / "programme.json").read_text())
+
+
+def beside_again(folder: Path, rows: list[Row]) -> list[Row]:
+    """Rows with what the other programme found in the same city, judged again too."""
+    name, mark = folder.name, PROGRAMMES["paper"]
+    other = folder.with_name(name.removesuffix(mark) if name.endswith(mark) else f"{name}{mark}")
+    if not (other / CLAIMS_JSON).exists():
+        return rows
+    is_paper = other.name.endswith(mark)
+    found = {
+        "programme": "paper" if is_paper else OURS.name,
+        "claims": judge_again(read_kept(other)),
+        "jobs": read_jobs(other),
+    }
+    return set_beside(rows, found, read_jobs(folder))
+
+
 def write_again(name: str) -> Path:
     """Judge the figures of a kept run again and keep what comes of it."""
     folder = RESULTS / f"reproduction-{name}"
     manifest = json.loads((folder / "run.json").read_text())
     config = manifest["config"]
     earlier = config.get("judged_again") or manifest["id"]
-    rows = judge_again(read_kept(folder))
-    jobs, prices = (
-        json.loads((folder / file).read_text()) for file in ("programme.json", PRICES_JSON)
-    )
+    rows = beside_again(folder, judge_again(read_kept(folder)))
+    jobs, prices = read_jobs(folder), json.loads((folder / PRICES_JSON).read_text())
     note = (
         f"Judged again, by today's rules, from the figures kept of run {earlier}; nothing was "
         "trained or played again."
@@ -235,14 +261,11 @@ def write_again(name: str) -> Path:
             run.add_metrics({"claims": rows})
             write_json(run.path / CLAIMS_JSON, rows)
             write_csv(run.path / CLAIMS_CSV, rows)
-            write_json(run.path / "programme.json", jobs)
+            write_json(run.path / PROGRAMME_JSON, jobs)
             write_json(run.path / PRICES_JSON, prices)
-            run.add_table(
-                "claims", [{"key": row["key"], "verdict": row["verdict"]} for row in rows]
-            )
+            run.add_table("claims", [flat_row(row) for row in rows])
             programme = config.get("programme", OURS.name)
             write_page(run, None, rows, jobs, note=note, name=programme, prices=prices)
-        assert all((run.final_path / one).exists() for one in KEPT)
         return keep(run.final_path)
 
 
