@@ -38,7 +38,7 @@ from parity311.mdp.equity import USUAL_TERM, EquityTerm
 from parity311.pipelines.audit_records import add_records
 from parity311.pipelines.feature_price import feature_sets, price_features
 from parity311.pipelines.keep_policies import keep_episodes, keep_policies
-from parity311.pipelines.packages import route_last_day
+from parity311.pipelines.packages import keep_packages, route_last_day
 from parity311.pipelines.progress import Report as Progress
 from parity311.records.describe import count_located
 from parity311.records.store import Records, open_records
@@ -130,7 +130,8 @@ def run_pipeline(
     with start_run(runs, "run", asdict(config)) as run:
         run.set_seeds(city=config.seed, agents=config.n_agent_seeds)
         sources = list(_sources(run, config, cities, progress))
-        results = _take_all(domains, sources, config, progress, run.stage)
+        taken = _take_all(run, domains, sources, config, progress)
+        results = [result for result, _ in taken]
         comparisons = [result.comparison for result in results]
         run.add_metrics({"comparisons": comparisons})
         store_inputs(
@@ -141,7 +142,7 @@ def run_pipeline(
         store_policies(run, [one for result in results for one in result.explained])
         store_variants(run, [row for result in results for row in result.variants])
         with run.stage("recommendations"):
-            served = route_last_day(run, [(one.trained, one.world) for one in results])
+            served = route_last_day(run, [(result.world, kept) for result, kept in taken])
         with run.stage("report"):
             write_report(
                 run,
@@ -184,13 +185,15 @@ class _Stopped(Exception):
 
 
 def _take_all(
+    run: RunWriter,
     domains: Sequence[Domain],
     sources: Sequence[Records],
     config: RunConfig,
     progress: Progress,
-    stage: Stage,
-) -> list[DomainResult]:
-    """Every domain through every source: domains side by side, the sources of one in turn.
+) -> list[tuple[DomainResult, dict[float, Path]]]:
+    """Every domain through every source, with its policies as packages.
+
+    Domains are taken side by side, the sources of one in turn.
 
     Sources of one domain share compiled programs, those of two share none. Programs and their
     compiler leave Python's lock, so that threads are enough.
@@ -202,12 +205,15 @@ def _take_all(
             raise _Stopped
         progress(part, so_far, total)
 
-    def take_one(domain: Domain) -> list[DomainResult]:
-        # Opened again: a connection to records serves one thread.
-        return [
-            take_domain(domain, open_records(records.folder), config, tell, stage)
-            for records in sources
-        ]
+    def take_one(domain: Domain) -> list[tuple[DomainResult, dict[float, Path]]]:
+        found = []
+        for records in sources:
+            # Opened again: a connection to records serves one thread.
+            mine = open_records(records.folder)
+            result = take_domain(domain, mine, config, tell, run.stage)
+            with run.stage(f"{domain.slug} ({scenario_of(mine).words}): packages"):
+                found.append((result, keep_packages(run, result.trained, result.world)))
+        return found
 
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         taken = [pool.submit(take_one, domain) for domain in domains]

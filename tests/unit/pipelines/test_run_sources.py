@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Barrier, Lock
 from time import sleep
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ class Taken(Exception):
 
 
 def take_with(
-    take: Callable[..., None],
+    take: Callable[..., Any],
     domains: tuple[str, ...],
     records: Path,
     place: Path,
@@ -37,6 +38,7 @@ def take_with(
     monkeypatch.setattr(whole_way, "ensure_city", ensure)
     monkeypatch.setattr(whole_way, "add_city", lambda run, records: None)
     monkeypatch.setattr(whole_way, "take_domain", take)
+    monkeypatch.setattr(whole_way, "keep_packages", lambda *_: {})
     with pytest.raises(Taken):
         run_pipeline(
             RunConfig(domains=domains), runs=place / "runs", cities=place,
@@ -52,11 +54,12 @@ def test_every_domain_meets_every_scenario(
     taken: Counter[str] = Counter()
     lock = Lock()
 
-    def take(domain: Any, *_: Any) -> None:
+    def take(domain: Any, *_: Any) -> Any:
         with lock:
             taken[domain.slug] += 1
         if taken.total() == n_domains * len(whole_way.SCENARIOS):
             raise Taken
+        return SimpleNamespace(trained=None, world=None)
 
     domains = ("boiler", "heat")[:n_domains]
     asked = take_with(take, domains, tiny_records, tmp_path, monkeypatch)
