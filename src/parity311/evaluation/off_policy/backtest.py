@@ -152,7 +152,7 @@ def _estimate(domain: Domain, records: Records, date_to: date, estimator: str) -
     if n_days < 180:
         raise InputError(
             f"Decisions from {date_to} on leave {n_days} days of records to make rules from; at "
-            "least 180 are needed, choose a later --from."
+            "least 180 are needed; choose a later --from, or give more months."
         )
     return make_world(domain, records, date_to=date_to, estimators=(estimator,)).estimated
 
