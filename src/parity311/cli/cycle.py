@@ -61,7 +61,7 @@ def cycle_command(
         Path | None,
         typer.Option(
             help="Many cities instead, each with records and a registry of its own (TOML: "
-            "[cities.NAME] records = …).",
+            r"\[cities.NAME] records = …).",
             dir_okay=False,
         ),
     ] = None,
