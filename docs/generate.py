@@ -32,7 +32,6 @@ from docs.environments import environments_block
 from docs.equity_term import equity_block
 from docs.feedback_figures import feedback_block
 from docs.file_formats import formats_block
-from docs.front_page import findings_block
 from docs.frontier_figures import frontier_block, sensitivity_block
 from docs.kill_figures import kills_block
 from docs.leaderboard import leaderboard_block
@@ -281,7 +280,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "parity-tables": parity_tables_block,
     "parity-inspectors": inspectors_block,
     "quality": quality_block,
-    "findings": findings_block,
+    "came-out-here": lambda: came_out_block(docs=""),
     "leaderboard": leaderboard_block,
     "environments": environments_block,
     "metrics": metrics_block,
