@@ -1,7 +1,7 @@
 """Figures of `explanation/audit.md` and others, from what the benchmarks printed.
 
     python -m docs.audit_figures audit shapley records   run these again and keep what they print
-    python -m docs.audit_figures recommend               the same for serving
+    python -m docs.audit_figures recommend desk          the same for serving, and for the desk
 
 `records` imports ten million rows: about five minutes and 7 GB of disk.
 """
@@ -20,6 +20,7 @@ COMMANDS = {
     "shapley": ("bench", "shapley", "--json"),
     "records": ("bench", "records", "--rows", "10000000", "--json"),
     "recommend": ("bench", "recommend", "--json"),
+    "desk": ("bench", "desk", "--json"),
 }
 ROWS = {
     "false_fail": "equal service, 2,000 cases a stratum",

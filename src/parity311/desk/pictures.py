@@ -62,3 +62,77 @@ def draw_bars(rows: Sequence[tuple[str, float]], title: str, unit: str = "") -> 
         f'<svg class="bars" viewBox="0 0 520 {height}" role="img" aria-label="{escape(title)}">'
         f"<title>{escape(title)}</title>{''.join(parts)}</svg>"
     )
+
+
+def draw_points(points: Sequence[tuple[str, float, float]], title: str) -> Markup:
+    """Named points in a square, with the least and most of both axes."""
+    if not points:
+        return Markup("")
+    across, up = [one[1] for one in points], [one[2] for one in points]
+    width, height, pad = 520.0, 300.0, 44.0
+
+    def spot(value: float, values: Sequence[float], size: float) -> float:
+        span = max(values) - min(values) or 1.0
+        return round(pad + (value - min(values)) / span * (size - 2 * pad), 1)
+
+    parts = [
+        f'<path d="M{pad} {height - pad + 14}H{width - pad}M{pad - 14} {pad}V{height - pad}" '
+        'class="axis"/>',
+        f'<text x="{pad}" y="{height - 8}" class="label">{min(across):.3g}</text>',
+        f'<text x="{width - pad}" y="{height - 8}" class="label">{max(across):.3g}</text>',
+        f'<text x="0" y="{height - pad}" class="label">{min(up):.3g}</text>',
+        f'<text x="0" y="{pad}" class="label">{max(up):.3g}</text>',
+    ]
+    for name, x, y in points:
+        at, over = spot(x, across, width), round(height - spot(y, up, height), 1)
+        parts.append(
+            f'<circle cx="{at}" cy="{over}" r="5" class="mark"/>'
+            f'<text x="{at + 8}" y="{over + 4}" class="label">{escape(name)}</text>'
+        )
+    return Markup(
+        f'<svg class="bars" viewBox="0 0 {width:g} {height:g}" role="img" '
+        f'aria-label="{escape(title)}"><title>{escape(title)}</title>{"".join(parts)}</svg>'
+    )
+
+
+Band = tuple[float, float, float]
+"""Value, lower and upper end."""
+
+
+def draw_shares(
+    times: Sequence[str], groups: Mapping[str, Sequence[Band | None]], title: str
+) -> Markup:
+    """Shares over time with their intervals, a line a group; None: not told."""
+    width, height, left, low = 720.0, 260.0, 44.0, 30.0
+    step = (width - left - 120) / max(len(times) - 1, 1)
+
+    def over(share: float) -> float:
+        return round(10 + (1 - share) * (height - low - 10), 1)
+
+    parts = []
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        y = over(share)
+        parts.append(f'<path d="M{left} {y}H{width - 120}" class="grid"/>')
+        parts.append(f'<text x="0" y="{y + 4}" class="label">{share:.0%}</text>')
+    for at in range(0, len(times), max(len(times) // 6, 1)):
+        x = round(left + at * step, 1)
+        parts.append(
+            f'<text x="{x}" y="{height - 8}" class="label centre">{escape(times[at])}</text>'
+        )
+    lines = []
+    for number, (name, values) in enumerate(groups.items()):
+        known = [(left + at * step, one) for at, one in enumerate(values) if one is not None]
+        if not known:
+            continue
+        upper = " ".join(f"{x:.1f},{over(one[2])}" for x, one in known)
+        lower = " ".join(f"{x:.1f},{over(one[1])}" for x, one in reversed(known))
+        line = " ".join(f"{x:.1f},{over(one[0])}" for x, one in known)
+        parts.append(f'<polygon points="{upper} {lower}" class="band-of group{number}"/>')
+        lines.append(f'<polyline points="{line}" class="line-mark group{number}"/>')
+        x, one = known[-1]
+        y = over(one[0]) + 4
+        lines.append(f'<text x="{x + 6:.1f}" y="{y:.1f}" class="label">{escape(name)}</text>')
+    return Markup(
+        f'<svg class="wide" viewBox="0 0 {width:g} {height:g}" role="img" '
+        f'aria-label="{escape(title)}"><title>{escape(title)}</title>{"".join(parts + lines)}</svg>'
+    )

@@ -9,7 +9,6 @@ the permission it asks for, so that a test can try each role on each.
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -40,9 +39,26 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "geolocation=(), camera=(), microphone=()",
 }
+MENU = (
+    ("/queue", "Queue", "queue.read"),
+    ("/office", "Office", "office.read"),
+    ("/audit", "Audit", "audit.read"),
+    ("/survey", "How it works for you", "case.decide"),
+    ("/", "Public", "public.read"),
+    ("/choices", "Choices", "public.read"),
+    ("/status", "My complaint", "public.read"),
+    ("/accounts", "Accounts", "accounts.manage"),
+    ("/keys", "Keys", "keys.manage"),
+    ("/partners", "Other systems", "keys.manage"),
+)
+"""Rooms of the menu: address, name, and the permission without which it is not shown."""
 SAID = {
     "accepted": "Accepted.",
     "accepted_many": "Accepted together.",
+    "decided": "Decided. What was recommended stands on the page now.",
+    "answered": "Thank you; your answer was kept without your name.",
+    "chosen": "Recorded, with the reason, in the log and on the public page.",
+    "hooked": "Done.",
     "overridden": "Decided otherwise; your reason is on record.",
     "undone": "Taken back; the case is open again.",
     "claimed": "The case is yours for a while.",
@@ -247,7 +263,7 @@ def _environment() -> Environment:
     )
     env.filters["moment"] = lambda text: str(text)[:16].replace("T", " ")
     env.filters["words"] = lambda text: str(text).replace("_", " ")
-    env.filters["json"] = json.dumps
+    env.filters["flag"] = lambda name: str(name).removeprefix("is_").replace("_", " ").capitalize()
     return env
 
 
@@ -261,6 +277,7 @@ def render(caller: Caller, template: str, content: dict[str, Any]) -> str:
         .render(
             **content,
             actor=actor,
+            rooms=[(to, words) for to, words, needed in MENU if may(actor.role, needed)],
             may=lambda permission: may(actor.role, permission),
             home=FIRST_PAGE[actor.role],
             city_time=desk.clock.now(),

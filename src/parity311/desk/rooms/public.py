@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from parity311.desk import ledger
 from parity311.desk.explaining import explain_case
-from parity311.desk.figures import read_service
+from parity311.desk.figures import choices_made, picture_service, read_service
 from parity311.desk.intake import hash_check_code
 from parity311.desk.limits import Bucket
 from parity311.desk.refusals import NothingThereError
@@ -34,12 +34,15 @@ def show_public(caller: Caller) -> dict[str, Any]:
             {"domain": domain, "version": version, "statement": [vars(one) for one in lines]}
         )
     with desk.database.reading() as session:
-        service = read_service(session)
-        heads = ledger.daily_heads(ledger.read_log(session))
+        service = read_service(session, desk.offices.values(), desk.clock.now())
+        choices = choices_made(session)
+        heads = ledger.daily_heads(session)
     return {
         "title": "Who decides about complaints, and how",
         "policies": policies,
         "service": service,
+        "pictures": [picture_service(service, domain) for domain in desk.offices],
+        "choices": choices,
         "heads": heads,
     }
 
