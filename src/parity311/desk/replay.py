@@ -78,8 +78,9 @@ class CityReplay:
             yield CityEvent(row["closed_at"], domain, closing=row)
 
     def between(self, after: datetime, until: datetime) -> list[CityEvent]:
-        """Events later than one moment, up to another."""
-        return self.events[bisect_right(self._times, after) : bisect_right(self._times, until)]
+        """Events later than one moment, up to another; those of the very first belong to it."""
+        first = bisect_right(self._times, after) if after > self.start else 0
+        return self.events[first : bisect_right(self._times, until)]
 
 
 _COPIED = ("complaint_id", "category", "severity", "tract", "building_id", "language",

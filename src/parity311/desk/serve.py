@@ -211,7 +211,8 @@ def serve(desk: Desk, replay: CityReplay | None, host: str, port: int,
             one.stop()
 
     app = make_app(desk, starts=starts, stops=stops, teller=make_teller())
-    uvicorn.run(
-        app, host=host, port=port, log_level="warning", access_log=False,
-        timeout_graceful_shutdown=10, server_header=False,
-    )  # fmt: skip
+    with desk.database.kept_open():
+        uvicorn.run(
+            app, host=host, port=port, log_level="warning", access_log=False,
+            timeout_graceful_shutdown=10, server_header=False,
+        )  # fmt: skip

@@ -35,6 +35,7 @@ from parity311.records.store import (
 DESK_EXPORT = "desk export"
 EXPORT_VERSION = 1
 MANIFEST, CASE_LINKS = "desk.json", "merged.csv"
+TOLD: tuple[LiteralString, ...] = ("complaints", "visits", "closings", "merged")
 LARGEST_MEMBER = 8 << 30
 """Bytes of one table of an export, unpacked."""
 
@@ -182,7 +183,7 @@ SELECT own.complaint_id,
     AS disposition_class,
   s.first_visit_at, COALESCE(s.n_visits, 0)::SMALLINT AS n_visits
 FROM own JOIN ends e USING (first_id) LEFT JOIN seen s USING (first_id)"""
-_ORDER: dict[str, LiteralString] = {
+_ORDER: dict[LiteralString, LiteralString] = {
     "complaints": "received_at, complaint_id",
     "outcomes": "complaint_id",
     "visits": "visited_at, visit_id",
@@ -208,7 +209,12 @@ def _write_domain(
             shapes[name] = records.table(name, domain).schema
         columns = ", ".join(identifier(one.name) for one in shapes["complaints"])
         own = ", ".join(_own_column(one) for one in shapes["complaints"])
-        given = {"opened": opened, "domain": literal(domain), "columns": columns, "own": own}
+        given: dict[str, LiteralString] = {
+            "opened": opened,
+            "domain": literal(domain),
+            "columns": columns,
+            "own": own,
+        }
         for query in (_COMPLAINTS, _LINKED, _VISITS, _OUTCOMES):
             connection.execute(query.format(**given))
         for name, order in _ORDER.items():
@@ -217,7 +223,9 @@ def _write_domain(
     return int(row[0]) if row else 0
 
 
-def _take(connection: Connection, name: str, order: LiteralString, shape: pa.Schema) -> pa.Table:
+def _take(
+    connection: Connection, name: LiteralString, order: LiteralString, shape: pa.Schema
+) -> pa.Table:
     """One table in the shape that the records had."""
     names = [one.name for one in shape]
     found = connection.sql(f"SELECT * FROM all_{name} ORDER BY {order}").to_arrow_table()
@@ -227,7 +235,7 @@ def _take(connection: Connection, name: str, order: LiteralString, shape: pa.Sch
     return found.select(names).cast(shape)
 
 
-def _own_column(field: pa.Field) -> str:
+def _own_column(field: pa.Field) -> LiteralString:
     """How a column of the records is read from the desk's table."""
     name = identifier(field.name)
     if field.name in TABLES["complaints"].column_names:

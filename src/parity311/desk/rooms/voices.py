@@ -127,7 +127,9 @@ def find_frontiers(caller: Caller) -> list[str]:
     """The newest frontier run of every domain served here."""
     root = caller.desk.runs
     found: dict[str, str] = {}
-    for name in list_runs(root) if root else ():
+    if root is None:
+        return []
+    for name in list_runs(root):
         if (root / name / FRONTIER_FILE).is_file():
             domain = str(open_run(name, root).config.get("domain"))
             if domain in caller.desk.offices:
