@@ -158,15 +158,15 @@ def main() -> int:
         browser.close()
         import_desk_export(records, folder / "desk.zip", folder / "after")
         found = [audit_of(one, folder / "runs") for one in (records, folder / "after")]
-        differ = differences(*found)
+        differ, problems = differences(*found), small.problems
         print(json.dumps({
             "decisions": len(small.log),
             "overrides": sum(one.action == "override" for one in small.log),
             "verdicts": [one["verdict"] for one in found[0][0]["verdicts"]],
-            "chain": small.problems,
+            "chain": problems,
             "differ": differ[:20],
         }))  # fmt: skip
-    return 1 if differ or small.problems else 0
+    return 1 if differ or problems else 0
 
 
 if __name__ == "__main__":

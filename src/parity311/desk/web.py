@@ -22,6 +22,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from parity311.desk import georeport
 from parity311.desk.accounts import Actor, note_seen, who_is
 from parity311.desk.desk import Desk
+from parity311.desk.languages import ENGLISH, direction, speak
 from parity311.desk.permissions import FIRST_PAGE, PERMISSIONS, Role, may
 from parity311.desk.refusals import NoLoginError, NotAllowedError
 from parity311.storage.strict_json import to_json
@@ -271,11 +272,14 @@ def render(caller: Caller, template: str, content: dict[str, Any]) -> str:
     """A page with what all pages show."""
     desk, actor = caller.desk, caller.actor
     said = SAID.get(caller.request.query_params.get("said", ""), "")
+    language = content.get("language", ENGLISH)
     return (
         _environment()
         .get_template(template)
         .render(
-            **content,
+            **{"language": language, **content},
+            direction=direction(language),
+            say=speak(language),
             actor=actor,
             rooms=[(to, words) for to, words, needed in MENU if may(actor.role, needed)],
             may=lambda permission: may(actor.role, permission),
