@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from docs.parity_figures import KEPT, LEARNED, pick, read
+from docs.readme_figures import say_in_the_city
 
 SHOWN = "heat"
 """The domain whose figures are told: the city's largest, where participation matters."""
@@ -38,7 +39,7 @@ def findings_block() -> str:
             f"It does not work everywhere: in {', '.join(missed)} the gap stays beyond the limit "
             "in many cities. Where people report alike there is little to close."
         )
-    return "\n\n".join(lines)
+    return "\n\n".join([*lines, say_in_the_city()])
 
 
 def _within(found: list[dict]) -> list[bool]:

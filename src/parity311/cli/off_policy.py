@@ -99,6 +99,8 @@ def _point_to_reporting(given: str) -> None:
 
 def _print_backtest(result: dict[str, Any], estimator: str) -> None:
     what = "cases" if result["n_steps"] == 1 else f"episodes of {result['n_steps']} decisions"
+    if result["kind"] == "visits":
+        what = "cases on mornings with a visit, told by the visit"
     typer.echo(
         f"{result['domain']}: {result['n_episodes']:,} {what}, propensities "
         f"{result['propensities']}; logged decisions earned {_tell(result['logged']['overall'])}"

@@ -30,6 +30,11 @@ from parity311.evaluation.off_policy.records import (
 )
 from parity311.evaluation.off_policy.rosenbaum import Bounds, bound_value, overturning_gamma
 from parity311.evaluation.off_policy.support import hold_to_support
+from parity311.evaluation.off_policy.visits import (
+    has_recorded_visits,
+    read_visit_log,
+    visit_chances,
+)
 from parity311.mdp.contract import Domain
 from parity311.mdp.harness import Harness
 from parity311.records.store import Records, open_records
@@ -114,21 +119,26 @@ def prepare_backtest(
             f"--rules-from {rules_from} was given with {source}, a folder of records, from which "
             "rules are made anyway; it goes with a log, --records LOG.parquet."
         )
-    if not has_recorded_log(chosen):
+    if not has_recorded_log(chosen) and not has_recorded_visits(chosen):
         raise no_recorded_log(chosen)
     records = open_records(source)
     last = date_to or last_known_day(records)
     first = date_from or max(records.window[0], last - timedelta(days=DAYS))
     params = _estimate(chosen, records, first, estimator)
+    rules = _policies(harness, params, policies)
+    about = {"kind": "agency", "records": str(source), "from": first, "to": last}
+    if has_recorded_visits(chosen):
+        log = read_visit_log(harness, records, params, first, last, preference)
+        visits = tuple(Candidate(name, visit_chances(log, harness, one)) for name, one in rules)
+        return Backtest(harness, log.logs, visits, {**about, "kind": "visits"})
     agency = read_agency_log(harness, records, params, first, last, preference)
     found = [
         Candidate(
             name,
             escalation_chances(action_chances(policy, agency.seen, harness.n_actions), harness),
         )
-        for name, policy in _policies(harness, params, policies)
+        for name, policy in rules
     ]
-    about = {"kind": "agency", "records": str(source), "from": first, "to": last}
     return Backtest(harness, agency.logs, tuple(found), about, agency)
 
 
