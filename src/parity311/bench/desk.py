@@ -72,6 +72,7 @@ def bench_desk(
             "rate": rate,
             "seconds": seconds,
             "held": sum(at <= seconds and status == 200 for at, _, status in filed) / seconds,
+            "sent": len(filed),
             "refused": sum(status != 200 for _, _, status in filed),
             "score": _times(filed, "score"),
             "score_processor": _times(filed, "score-cpu"),
@@ -250,7 +251,7 @@ def _load(
     filed: list[Sample] = []
     pages: list[Sample] = []
     began = time.monotonic() + 0.5
-    send = partial(_send, port, work, filed, began)
+    send = partial(_send, port, work, filed, began, seconds)
     threads = [threading.Thread(target=send) for _ in range(N_SENDERS)]
     threads.append(threading.Thread(target=_read_queue, args=(port, token, pages, began, seconds)))
     for one in threads:
@@ -275,11 +276,18 @@ def _body(one: dict[str, Any], key: str) -> str:
 
 
 def _send(
-    port: int, work: queue.SimpleQueue[tuple[float, str] | None], filed: list[Sample], began: float
+    port: int,
+    work: queue.SimpleQueue[tuple[float, str] | None],
+    filed: list[Sample],
+    began: float,
+    seconds: float,
 ) -> None:
+    """File what is due until the time is up; what could not be sent by then is not."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     while (given := work.get()) is not None:
+        if time.monotonic() > began + seconds:
+            continue
         try:
             times, status = _ask(connection, "POST", "/open311/v2/requests.json", given[1], headers)
         except (OSError, http.client.HTTPException):

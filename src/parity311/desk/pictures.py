@@ -121,17 +121,25 @@ def draw_shares(
         )
     lines = []
     for number, (name, values) in enumerate(groups.items()):
-        known = [(left + at * step, one) for at, one in enumerate(values) if one is not None]
-        if not known:
-            continue
-        upper = " ".join(f"{x:.1f},{over(one[2])}" for x, one in known)
-        lower = " ".join(f"{x:.1f},{over(one[1])}" for x, one in reversed(known))
-        line = " ".join(f"{x:.1f},{over(one[0])}" for x, one in known)
-        parts.append(f'<polygon points="{upper} {lower}" class="band-of group{number}"/>')
-        lines.append(f'<polyline points="{line}" class="line-mark group{number}"/>')
-        x, one = known[-1]
-        y = over(one[0]) + 4
-        lines.append(f'<text x="{x + 6:.1f}" y="{y:.1f}" class="label">{escape(name)}</text>')
+        known = [(left + at * step, at, one) for at, one in enumerate(values) if one is not None]
+        # What is not told is not drawn over.
+        starts = [0, *(n for n in range(1, len(known)) if known[n][1] > known[n - 1][1] + 1)]
+        for first, end in zip(starts, [*starts[1:], len(known)], strict=True):
+            run = [(x, one) for x, _, one in known[first:end]]
+            upper = " ".join(f"{x:.1f},{over(one[2])}" for x, one in run)
+            lower = " ".join(f"{x:.1f},{over(one[1])}" for x, one in reversed(run))
+            line = " ".join(f"{x:.1f},{over(one[0])}" for x, one in run)
+            parts.append(f'<polygon points="{upper} {lower}" class="band-of group{number}"/>')
+            lines.append(f'<polyline points="{line}" class="line-mark group{number}"/>')
+        for x, _, one in known:
+            lines.append(
+                f'<path d="M{x:.1f} {over(one[2])}V{over(one[1])}" class="whisker group{number}"/>'
+                f'<circle cx="{x:.1f}" cy="{over(one[0])}" r="3" class="dot group{number}"/>'
+            )
+        if known:
+            x, _, one = known[-1]
+            y = over(one[0]) + 4
+            lines.append(f'<text x="{x + 6:.1f}" y="{y:.1f}" class="label">{escape(name)}</text>')
     return Markup(
         f'<svg class="wide" viewBox="0 0 {width:g} {height:g}" role="img" '
         f'aria-label="{escape(title)}"><title>{escape(title)}</title>{"".join(parts + lines)}</svg>'
