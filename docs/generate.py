@@ -24,7 +24,6 @@ from tools.house import draw_plan
 from docs import under_reporting
 from docs.audit_figures import (
     audit_block,
-    desk_block,
     recommend_block,
     records_block,
     shapley_block,

@@ -7,7 +7,7 @@ is text. `desk_log` takes new rows only; what a person wrote or told about thems
 
 from __future__ import annotations
 
-from sqlalchemy import Float, Index, Text, UniqueConstraint, text
+from sqlalchemy import Float, Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from parity311.lifecycle.tables import Base, ChainRow
@@ -62,7 +62,7 @@ class CaseRow(Base):
         Index("desk_cases_by_status", "status", "domain", "due_at"),
         Index("desk_cases_by_place", "domain", "building_id", "tract"),
         Index("desk_cases_by_closing", "domain", "closed_at"),
-        Index("desk_cases_in_order", "status", text("escalates DESC"), "due_at", "number"),
+        Index("desk_cases_in_order", "status", "escalates", "due_at", "number"),
     )
 
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)

@@ -54,7 +54,7 @@ def upgrade() -> None:
     op.create_index(
         "desk_cases_in_order",
         "desk_cases",
-        ["status", sa.text("escalates DESC"), "due_at", "number"],
+        ["status", "escalates", "due_at", "number"],
     )
     op.create_index("desk_cases_by_closing", "desk_cases", ["domain", "closed_at"])
     score = sa.Column("score", sa.Float, nullable=False)
