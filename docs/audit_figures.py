@@ -185,7 +185,7 @@ def desk_block() -> str:
         )
     ]
     told = (
-        f"{found['rate']:.0f} complaints a second were sent for {found['seconds']:.0f} s beside "
+        f"{found['rate']:.0f} complaints a second were due for {found['seconds']:.0f} s beside "
         f"{found['open_cases']:,} open cases, with today's rule deciding; {found['held']:.0f} a "
         f"second were taken within that time, {found['refused']} failed. One filing took "
         f"{found['processor_ms_a_filing']:.1f} ms of the processor, all told. Of what was set as a "

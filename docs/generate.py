@@ -24,6 +24,7 @@ from tools.house import draw_plan
 from docs import under_reporting
 from docs.audit_figures import (
     audit_block,
+    desk_block,
     recommend_block,
     records_block,
     shapley_block,
@@ -37,7 +38,6 @@ from docs.environments import environments_block
 from docs.equity_term import equity_block
 from docs.feedback_figures import feedback_block
 from docs.file_formats import formats_block
-from docs.front_page import findings_block
 from docs.frontier_figures import frontier_block, sensitivity_block
 from docs.kill_figures import kills_block
 from docs.leaderboard import leaderboard_block
@@ -287,7 +287,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "parity-tables": parity_tables_block,
     "parity-inspectors": inspectors_block,
     "quality": quality_block,
-    "findings": findings_block,
+    "came-out-here": lambda: came_out_block(docs=""),
     "leaderboard": leaderboard_block,
     "environments": environments_block,
     "metrics": metrics_block,

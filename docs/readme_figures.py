@@ -48,19 +48,23 @@ def figures(slug: str) -> dict[str, Any]:
     }
 
 
-def came_out_block() -> str:
-    """The sentences and the table of README."""
+def came_out_block(docs: str = "docs/") -> str:
+    """The sentences and the table of README; `docs` is the way from the page to the docs."""
     of = {slug: figures(slug) for slug in DOMAINS}
     heat, housing = of["heat"], of["housing"]
+    years = min(one["years"] for one in of.values())
     lines = [
-        f"In {heat['n']} made-up cities nobody had looked at, where rich areas call far more often "
-        "and visits are few, the learned rule cuts the gap between income groups from "
-        f"**{_points(housing['today'])} to {_points(housing['learned'])} points in housing** "
-        f"({_found(housing['found'])}) and from **{_points(heat['today'])} to "
-        f"{_points(heat['learned'])} in heat** ({_found(heat['found'])}, {_visits(heat)}). "
-        f"{_say_alike()}",
+        f"Tried in {heat['n']} made-up cities nobody had looked at, where rich areas call far more "
+        "often and visits are few. The *gap* is how many more of 100 problems a visit finds in the "
+        "best served fifth by income than in the worst.",
         "",
-        f"![Gap under today's rule and under the learned rule]({PICTURE.relative_to(ROOT)})",
+        f"- **Housing**: the learned rule cuts the gap from **{_points(housing['today'])} to "
+        f"{_points(housing['learned'])} points**, {_found(housing['found'])}.",
+        f"- **Heat**: from **{_points(heat['today'])} to {_points(heat['learned'])} points**, "
+        f"{_found(heat['found'])}, {_visits(heat)}.",
+        f"- {_say_alike()}",
+        "",
+        f"![Gap under today's rule and under the learned rule]({docs}{PICTURE.name})",
         "",
         "| | gap, today's rule | gap, learned rule | found, against today's rule | visits | "
         "smaller gap in |",
@@ -78,12 +82,10 @@ def came_out_block() -> str:
         lines.append(f"| {' | '.join(cells)} |")
     lines += [
         "",
-        "Gap: points between the best and the worst served fifth by income, over "
-        f"{min(one['years'] for one in of.values())} simulated years a city or more; in brackets "
-        "95 % intervals between cities. "
-        "[How it was measured](docs/explanation/price-of-parity.md).",
+        f"{years} simulated years a city or more; in brackets 95 % intervals between cities. "
+        f"[How it was measured]({docs}explanation/price-of-parity.md).",
         "",
-        f"{say_in_the_city()} [In the city](docs/explanation/city-years.md).",
+        f"{say_in_the_city()} [In the city]({docs}explanation/city-years.md).",
     ]
     return "\n".join(lines)
 

@@ -24,7 +24,7 @@ from parity311.report.store import start_run
 from parity311.resampling import Figure
 from parity311.storage.strict_json import write_json
 from parity311.studies.reproduction.claims import all_claims
-from parity311.studies.reproduction.claims.attribution import decide_weight
+from parity311.studies.reproduction.claims.attribution import NO_BURDEN, decide_weight
 from parity311.studies.reproduction.claims.boiler import FEES, decide_rises
 from parity311.studies.reproduction.claims.claim import Claim, Finding, count_once, judge
 from parity311.studies.reproduction.claims.elevator import FIRST_DAY, why_level
@@ -72,6 +72,15 @@ def measured(row: Row) -> Measured:
     lower, upper = row["interval"] or (math.nan, math.nan)
     value = math.nan if row["value"] is None else float(row["value"])
     return Measured(value, lower, upper, row["ours"])
+
+
+def within_range(row: Row) -> Row:
+    """A row of the boiler table whose rates end at everything, as they are told now."""
+    if not row["key"].startswith("table_") or row["interval"] is None:
+        return row
+    words = re.sub(r" to 1\.\d+\)", " to 1.000)", row["ours"])
+    lower, upper = row["interval"]
+    return {**row, "ours": words, "interval": [max(lower, 0.0), min(upper, 1.0)]}
 
 
 def as_kept(row: Row) -> Decision:
@@ -166,6 +175,7 @@ AGAIN: dict[str, Callable[[Row], Decision]] = {
     "price_": equity,
     "narrows_": equity,
     "recurrence_": weight,
+    "board": level(NO_BURDEN),
 }
 """How a kept figure is judged again, by a claim's key, or its beginning where it ends in _."""
 
@@ -217,7 +227,7 @@ def read_kept(folder: Path) -> Kept:
     rows = json.loads((folder / CLAIMS_JSON).read_text())
     jobs = json.loads((folder / "programme.json").read_text())
     n_seeds = next((job["seeds"] for job in jobs if job["agent"] == "grid"), 0)
-    return {row["key"]: {**row, "n_grid_seeds": n_seeds} for row in rows}
+    return {row["key"]: {**within_range(row), "n_grid_seeds": n_seeds} for row in rows}
 
 
 def read_jobs(folder: Path) -> list[Row]:

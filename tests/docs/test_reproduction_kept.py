@@ -53,7 +53,7 @@ def is_sound(row: dict[str, Any]) -> bool:
     if row["interval"] is None:
         return True
     lower, upper = row["interval"]
-    if row["key"].startswith("parity_") and not 0.0 <= lower <= upper <= 1.0:
+    if row["key"].startswith(("parity_", "table_")) and not 0.0 <= lower <= upper <= 1.0:
         return False
     return lower - 1e-9 <= row["value"] <= upper + 1e-9
 

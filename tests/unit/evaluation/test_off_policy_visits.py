@@ -105,5 +105,8 @@ def test_a_policy_makes_as_many_visits_as_were_made() -> None:
         np.testing.assert_allclose(found.sum(axis=-1), 1.0)
         return found[0, :, 0, 1].tolist()
 
+    published = Harness(domain, observation_set="published")
+    same = visit_chances(log, published, domain.heuristics["tail"](None, published))
+    assert same[0, :, 0, 1].tolist() == asked("tail")
     assert asked("tail") == [0, 1, 1, 0, 0, 1, 0, 0]
     assert asked("emerg") == [1, 0, 0, 1, 1, 0, 0, 0]

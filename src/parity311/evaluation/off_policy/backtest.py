@@ -81,6 +81,7 @@ def prepare_backtest(
     date_to: date | None = None,
     estimator: str = ESTIMATOR,
     rules_from: Path | None = None,
+    observation_set: str = "",
 ) -> Backtest:
     """Read the log and ask the policies what they would have done.
 
@@ -95,9 +96,12 @@ def prepare_backtest(
     rules_from
         Records that rules are made from where the log is a file, which says nothing of the process
         behind it; the domain's example if not given. Records as a log say it themselves.
+    observation_set
+        Features that policies see, by name; the domain's own if empty.
     """
     chosen = get_domain(domain)
-    harness, preference = Harness(chosen), np.asarray(chosen.preference)
+    harness = Harness(chosen, observation_set=observation_set)
+    preference = np.asarray(chosen.preference)
     if source.suffix == ".parquet":
         logs, names = read_log(source, preference)
         if names != harness.observation_names or logs.n_actions != harness.n_actions:
@@ -148,7 +152,7 @@ def _estimate(domain: Domain, records: Records, date_to: date, estimator: str) -
     if n_days < 180:
         raise InputError(
             f"Decisions from {date_to} on leave {n_days} days of records to make rules from; at "
-            "least 180 are needed, choose a later --from."
+            "least 180 are needed; choose a later --from, or give more months."
         )
     return make_world(domain, records, date_to=date_to, estimators=(estimator,)).estimated
 
@@ -175,8 +179,8 @@ def _load(folder: Path, harness: Harness) -> Any:
     if tuple(loaded.manifest["observation_names"]) != harness.observation_names:
         raise InputError(
             f"The policy in {folder} sees {', '.join(loaded.manifest['observation_names'])}; the "
-            f"log has {', '.join(harness.observation_names)}. Train it without --observation-set, "
-            "or leave it out."
+            f"log has {', '.join(harness.observation_names)}. Give --features the set it was "
+            "trained on (published, or another), or leave it out."
         )
     return loaded
 

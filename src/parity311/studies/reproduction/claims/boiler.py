@@ -75,11 +75,16 @@ def row_words(found: dict[str, Figure]) -> str:
         )
     )
     rates = ", ".join(
-        f"{name} {found[name].value:.3f} ({found[name].lower:.3f} to {found[name].upper:.3f})"
-        for name in ROW_METRICS
+        f"{name} {one.value:.3f} ({one.lower:.3f} to {one.upper:.3f})"
+        for name, one in ((name, as_share(found[name])) for name in ROW_METRICS)
     )
     dollars = found["reward_per_step"]
     return f"{rates}; ${dollars.value:.2f} a filing; of {n:,}: {counts}"
+
+
+def as_share(figure: Figure) -> Measured:
+    """A rate with an interval that ends at nothing and at everything."""
+    return Measured(figure.value, max(figure.lower, 0.0), min(figure.upper, 1.0))
 
 
 def published_words(agent: str) -> str:
@@ -111,14 +116,14 @@ def _row(agent: str):
         row = paper.BOILER_TABLE[agent]
         decisions = [
             decide_level(
-                Measured(found[name].value, found[name].lower, found[name].upper),
+                as_share(found[name]),
                 row[name],
                 tolerance=TOLERANCE,
                 hangs_on=FEES,
             )
             for name in ROW_METRICS
         ]
-        recall = found["recall"]
+        recall = as_share(found["recall"])
         words = f"{row_words(found)}{_not_judged(evidence, agent)}"
         ours = Measured(recall.value, recall.lower, recall.upper, words)
         return Finding(ours, decide_all(decisions))
