@@ -23,7 +23,7 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 """Folders outside the package whose imports count as use by tests or docs."""
 
 LIMITS = {
-    "lines": 105_500,
+    "lines": 106_500,
     "single importers": 121,
     "class names used twice": 0,
     "public names nobody imports": 2,
@@ -39,9 +39,9 @@ tables and gates are each read on their own. And by twelve
 thousand lines and twenty modules for what a city runs: the cycle and the watch (`lifecycle`),
 `service_levels`, files of agencies (`feeds`), runs side by side, and the paper's programme. And by
 twelve thousand lines and twenty-two modules for the desk (`desk`), the engine under all studies
-(`jobs`), exports and links of records, first screens of the pages, and the leaderboard. And by two
-thousand lines for what the desk exchanges with others (`desk.partners`, `desk.exporting`), what
-people say in it (`desk.rooms.voices`) and its load (`bench.desk`); rooms of the desk, which only
+(`jobs`), exports and links of records, first screens of the pages, and the leaderboard. And by
+three thousand lines for what the desk exchanges with others (`desk.partners`,
+`desk.exporting`), what people say in it (`desk.rooms.voices`) and its load (`bench.desk`); rooms of the desk, which only
 their list imports, count as those of a domain do."""
 
 

@@ -152,8 +152,8 @@ def test_days_worked_in_the_browser_leave_the_citys_own_audit(
 ) -> None:
     """A few cases; `python -m tests.browser.desk_day CITY` works a whole day of a city."""
     records = served[0].desk.folder.parent / "records"
-    small = open_last_days(records, tmp_path, 6)
-    work_days(small, browser, tmp_path / "desk.zip", 6, every_hours=24)
+    small = open_last_days(records, tmp_path, 20)
+    work_days(small, browser, tmp_path / "desk.zip", 20, every_hours=48)
     acts = [one.action for one in small.log]
     assert {"accept", "override"} <= set(acts)
     assert small.problems == []

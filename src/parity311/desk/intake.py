@@ -129,7 +129,10 @@ def take_backlog(
     session: Session, office: DeskOffice, complaints: Sequence[NewComplaint], now: datetime
 ) -> int:
     """Store what was open when the desk began, recommended all together; how many cases."""
-    found = office.answer_all(office.standing(lambda *_: CameIn(), now))
+    standing = office.standing(lambda *_: CameIn(), now)
+    if not standing.policy.cases.n:
+        return 0
+    found = office.answer_all(standing)
     known = [one for one in complaints if one.complaint_id in found]
     taken = [_take_one(session, office, one, lambda x: found[x.complaint_id]) for one in known]
     return sum(one.is_new for one in taken)
