@@ -61,7 +61,7 @@ def cycle_command(
         Path | None,
         typer.Option(
             help="Many cities instead, each with records and a registry of its own (TOML: "
-            "[cities.NAME] records = …).",
+            r"\[cities.NAME] records = …).",
             dir_okay=False,
         ),
     ] = None,
@@ -455,4 +455,6 @@ def _print_weighed(found: dict[str, Any]) -> None:
             f"the gap would change by {100 * alone['gap']:+.1f} points and finds by "
             f"{100 * alone['recall']:+.1f}"
         )
-    typer.echo(f"Next: parity311 cycle {found['domain']} --weights {found['out']} --records DIR")
+    typer.echo(
+        f"Next: parity311 cycle {found['domain']} --weights {found['out']} --records DIR --by NAME"
+    )
