@@ -1,6 +1,7 @@
 """Promises and designs in cities nobody had seen: the figures of `explanation/service-levels.md`.
 
-    python -m docs.service_levels_figures FOLDER [--part 1/2] [--domain crane]   play what is not there yet
+    python -m docs.service_levels_figures FOLDER [--part 1/2] [--domain crane]
+                                                                play what is not there yet
     python -m docs.service_levels_figures FOLDER --keep         keep what there is
 
 Promises are those of today's rule, at 80 % of all requests with a confidence of 90 %, from 19 years

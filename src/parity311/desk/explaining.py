@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from datetime import datetime
 
+from parity311.desk.offices import promised_days
 from parity311.desk.tables import CLOSED, OPEN, CaseRow
 from parity311.records.schema import SERVICE_LEVEL_DAYS
 
@@ -43,9 +44,13 @@ _WHAT_TO_DO = (
 def _what_happens(row: CaseRow) -> str:
     if row.status == CLOSED:
         return ENDED.get(row.disposition, ENDED["other"])
-    days = SERVICE_LEVEL_DAYS[row.severity]
+    promised = promised_days(row)
+    days = SERVICE_LEVEL_DAYS[row.severity] if promised is None else promised
     rule = "one day" if days == 1 else f"{days:g} days"
     first = "It waits to be looked at." if row.status == OPEN else "It is being worked on."
+    if promised is not None:
+        by = f"within {rule}, by {_day(row.due_at)}"
+        return f"{first} Most requests like yours are promised a visit {by}."
     return f"{first} Our goal for this kind is {rule}: by {_day(row.due_at)}."
 
 

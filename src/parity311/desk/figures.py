@@ -6,16 +6,21 @@ Counts by group are told with their interval; what rests on fewer than ten cases
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from parity311.desk.ledger import ACCEPT, OVERRIDE, read_log
+from parity311.desk.offices import Promised, promised_days
 from parity311.desk.tables import CLOSED, OPEN, CaseRow, VisitRow
 from parity311.mdp.contract import STRATUM_NAMES
 from parity311.records.compare import wilson
+from parity311.service_levels.levels import ServiceLevels
+from parity311.service_levels.monitor import follow_promise
 from parity311.serving.recommend import FEWEST_SHOWN
 
 
@@ -87,6 +92,59 @@ def read_service(session: Session) -> list[dict[str, Any]]:
         came[cell] += 1
         seen[cell] += bool(visited and visited <= due)
     return [_cell(*cell, came[cell], seen[cell]) for cell in sorted(came)]
+
+
+def read_promises(
+    session: Session, promised: Mapping[str, Promised], now: datetime
+) -> list[dict[str, Any]]:
+    """By domain, district and category: what is promised, and how it was kept among those due.
+
+    A visit counts whatever it found. The band holds on all days at once; fewer than ten are not
+    told.
+    """
+    first = (
+        select(VisitRow.case_number, func.min(VisitRow.visited_at).label("seen"))
+        .group_by(VisitRow.case_number)
+        .subquery()
+    )
+    found = []
+    for domain, one in promised.items():
+        asked = select(CaseRow, first.c.seen).outerjoin(
+            first, first.c.case_number == CaseRow.number
+        )
+        cells: dict[tuple[str, str], list[tuple[int, bool]]] = defaultdict(list)
+        for row, seen in session.execute(asked.where(CaseRow.domain == domain)):
+            if promised_days(row) is None:
+                continue
+            due = datetime.fromisoformat(row.due_at).toordinal()
+            cell = one.districts[row.tract], row.category
+            cells[cell].append((due, bool(seen and seen <= row.due_at)))
+        found += [
+            {"domain": domain, "district": cell[0], "category": cell[1]}
+            | _kept_so_far(one.levels, cell, cells[cell], now.toordinal())
+            for cell in sorted(cells)
+        ]
+    return found
+
+
+def _kept_so_far(
+    levels: ServiceLevels, cell: tuple[str, str], cases: list[tuple[int, bool]], today: int
+) -> dict[str, Any]:
+    """Promised days and share of one cell, and the share kept; None where it rests on too few."""
+    due, kept = (np.array(column) for column in zip(*cases, strict=True))
+    told = follow_promise(due.astype(np.int64), kept.astype(bool), levels.share, today=today)
+    promise = levels.find(*cell)
+    found: dict[str, Any] = {
+        "days": promise.days if promise else None, "promised": levels.share
+    }  # fmt: skip
+    n_due = int(told.n_due[-1]) if len(told.n_due) else 0
+    n_kept = round(n_due * float(told.kept_share[-1])) if n_due else 0
+    if n_due < FEWEST_SHOWN or 0 < min(n_kept, n_due - n_kept) < FEWEST_SHOWN:
+        return found | dict.fromkeys(("due", "share", "lower", "upper"))
+    return found | {
+        "due": n_due, "share": n_kept / n_due,
+        "lower": float(told.lower[-1]), "upper": float(told.upper[-1]),
+    }  # fmt: skip
 
 
 def _cell(month: str, domain: str, stratum: int, came: int, seen: int) -> dict[str, Any]:

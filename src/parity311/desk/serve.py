@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,7 +13,7 @@ from sqlalchemy import select
 from parity311.desk.accounts import SAMPLE_ACCOUNTS, draw_password, make_account
 from parity311.desk.app import make_app
 from parity311.desk.desk import CityClock, Desk, TractPlace
-from parity311.desk.offices import DeskOffice
+from parity311.desk.offices import DeskOffice, Promised
 from parity311.desk.replay import CityReplay, Feeder, start_replay
 from parity311.desk.tables import AccountRow
 from parity311.desk.telling import make_teller
@@ -23,6 +23,8 @@ from parity311.lifecycle.registry import Registry
 from parity311.records.absent import no_such_domain
 from parity311.records.journal_reader import read_journal
 from parity311.records.store import Records, open_records
+from parity311.service_levels.kept import check_city
+from parity311.service_levels.levels import read_levels
 from parity311.storage.aside import write_text_aside
 
 ACCOUNTS_FILE = "accounts.txt"
@@ -46,6 +48,8 @@ class ServeConfig:
     speed: float = 60.0
     left_share: float = 0.1
     behind_https: bool = False
+    levels: tuple[Path, ...] = ()
+    """files of service levels, one a domain at most"""
 
 
 def open_desk(config: ServeConfig) -> tuple[Desk, CityReplay | None, list[tuple[str, str]]]:
@@ -58,6 +62,8 @@ def open_desk(config: ServeConfig) -> tuple[Desk, CityReplay | None, list[tuple[
         if domain not in records.domains:
             raise no_such_domain(records, domain)
     moment = _first_moment(records, config)
+    places = read_places(records)
+    promised = read_promised(config, records, places)
     journals = {domain: read_journal(records, domain, moment) for domain in config.domains}
     packages = {
         domain: open_todays_rule(config.folder / "todays-rule" / domain, domain)
@@ -65,14 +71,21 @@ def open_desk(config: ServeConfig) -> tuple[Desk, CityReplay | None, list[tuple[
     }
     registry = Registry(config.database, makes=True)
     offices = {
-        domain: DeskOffice(registry, domain, journals[domain], packages[domain], config.left_share)
+        domain: DeskOffice(
+            registry,
+            domain,
+            journals[domain],
+            packages[domain],
+            config.left_share,
+            promised.get(domain),
+        )
         for domain in config.domains
     }
     desk = Desk(
         registry=registry,
         offices=offices,
         clock=CityClock(),
-        places=read_places(records),
+        places=places,
         folder=config.folder,
         is_synthetic=not records.is_real,
         behind_https=config.behind_https,
@@ -97,6 +110,29 @@ def _first_moment(records: Records, config: ServeConfig) -> datetime:
             f"from {first.date()} to {last.date()}. Choose a day between them."
         )
     return moment
+
+
+def read_promised(
+    config: ServeConfig, records: Records, places: Mapping[str, TractPlace]
+) -> dict[str, Promised]:
+    """What each domain's complaints are promised; levels that do not fit the desk are refused."""
+    found: dict[str, Promised] = {}
+    for path in config.levels:
+        levels = read_levels(path)
+        if levels.domain not in config.domains or levels.domain in found:
+            said = "twice" if levels.domain in found else "and it is not served here"
+            raise InputError(
+                f"{path} promises for {levels.domain!r} {said}; give one file for each of "
+                f"{', '.join(config.domains)} at most."
+            )
+        check_city(levels, records)
+        is_borough = levels.districts == "borough"
+        districts = {
+            name: place.borough if is_borough else str(place.board)
+            for name, place in places.items()
+        }
+        found[levels.domain] = Promised(levels, districts)
+    return found
 
 
 def read_places(records: Records) -> dict[str, TractPlace]:

@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from parity311.desk import ledger
 from parity311.desk.explaining import explain_case
-from parity311.desk.figures import read_service
+from parity311.desk.figures import read_promises, read_service
 from parity311.desk.intake import hash_check_code
 from parity311.desk.limits import Bucket
 from parity311.desk.refusals import NothingThereError
@@ -33,13 +33,17 @@ def show_public(caller: Caller) -> dict[str, Any]:
         policies.append(
             {"domain": domain, "version": version, "statement": [vars(one) for one in lines]}
         )
+    promised = {name: one.promised for name, one in desk.offices.items() if one.promised}
     with desk.database.reading() as session:
         service = read_service(session)
+        promises = read_promises(session, promised, desk.clock.now())
         heads = ledger.daily_heads(ledger.read_log(session))
     return {
         "title": "Who decides about complaints, and how",
         "policies": policies,
         "service": service,
+        "promises": promises,
+        "is_promised": bool(promised),
         "heads": heads,
     }
 
