@@ -157,7 +157,7 @@ def _kept(mine: Sequence[dict[str, Any]], name: str) -> str:
         return "–"
     share = sum(one["checked"] * (one["kept_share"] or 0.0) for one in checks) / n
     values = np.array([one["kept_share"] for one in checks if one["checked"]], float)
-    interval = mean_interval(values)
+    interval = mean_interval(values, (0.0, 1.0))
     shown = "" if interval is None else f" [{100 * interval[0]:.0f}, {100 * interval[1]:.0f}]"
     return f"{100 * share:.1f} %{shown}"
 
