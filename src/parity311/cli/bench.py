@@ -133,7 +133,7 @@ def bench_records_command(
 ) -> None:
     """Import and features of 311 rows, against pandas."""
     if out_of_core:
-        from parity311.bench.out_of_core import bench_out_of_core
+        from parity311.bench.records import bench_out_of_core
 
         print_figures(bench_out_of_core(rows, memory_gb), as_json)
         return
@@ -215,6 +215,9 @@ def bench_run_command(
     as_json: Json = False,
 ) -> None:
     """Where the time of `parity311 run` goes: seconds by part, and how many are compilation."""
+    from parity311.arrays import compile_lightly
+
+    compile_lightly()
     from parity311.bench.whole_way import bench_run
     from parity311.pipelines.progress import progress_bars
 
