@@ -57,7 +57,7 @@ def test_the_clock_shows_the_promised_date(promising: SmallDesk) -> None:
 
 
 def test_what_was_kept_is_told_in_public(promising: SmallDesk) -> None:
-    """Forty requests due, thirty visited on the promised day, ten a day later; of nine, nothing."""
+    """Forty requests due, thirty visited on the promised day, ten a day later; before it, nothing."""
     for number in range(40):
         complain(promising, f"one-{number}", 1.5)
     with promising.desk.database.writing() as session:
@@ -67,7 +67,9 @@ def test_what_was_kept_is_told_in_public(promising: SmallDesk) -> None:
             seen = VisitRow(visit_id=f"v-{number}", attempt=1, visited_at=f"{on}T15:00:00",
                             result="no_access")  # fmt: skip
             record_visit(session, case, seen)
-    promised = {"heat": promising.desk.office("heat").promised}
+    own = promising.desk.office("heat").promised
+    assert own is not None
+    promised = {"heat": own}
     with promising.desk.database.reading() as session:
         early, late = (
             read_promises(session, promised, START + timedelta(days=days)) for days in (8, 12)
