@@ -57,7 +57,7 @@ def test_the_clock_shows_the_promised_date(promising: SmallDesk) -> None:
 
 
 def test_what_was_kept_is_told_in_public(promising: SmallDesk) -> None:
-    """Forty requests due, thirty visited on the promised day, ten a day later; before it, nothing."""
+    """Forty requests due, thirty visited on the promised day, ten a day later; before it, none."""
     for number in range(40):
         complain(promising, f"one-{number}", 1.5)
     with promising.desk.database.writing() as session:
