@@ -64,6 +64,14 @@ def serve_command(
     folder: Annotated[
         Path, typer.Option(help="Folder of the desk's own files.", file_okay=False)
     ] = Path("desk"),
+    service_levels: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="File of promised service levels (TOML) that a domain's clocks run by; "
+            "repeatable.",
+            dir_okay=False,
+        ),
+    ] = None,
     left_to_today: Annotated[
         float,
         typer.Option(
@@ -116,6 +124,7 @@ def serve_command(
         behind_https=behind_https,
         blind_share=blind,
         runs=runs,
+        levels=tuple(service_levels or ()),
     )
     desk, played, made = open_desk(config)
     for name, password in made:

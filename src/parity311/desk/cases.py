@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from parity311.desk import ledger
 from parity311.desk.accounts import Actor, utc_now
+from parity311.desk.offices import promised_days
 from parity311.desk.refusals import DeskRefusal, NothingThereError, OvertakenError
 from parity311.desk.tables import (
     CLOSED,
@@ -167,12 +168,14 @@ def service_clock(row: CaseRow, now: datetime) -> dict[str, Any]:
     days = (due - ended).total_seconds() / 86_400
     state = "overdue" if days < 0 else "due soon" if days < 1 else "on time"
     amount = f"{abs(days):.0f} days" if abs(days) >= 2 else f"{abs(days) * 24:.0f} hours"
-    allowed = SERVICE_LEVEL_DAYS[row.severity]
+    allowed = promised_days(row)
+    rule = "promised" if allowed is not None else f"code {row.severity}"
+    allowed = SERVICE_LEVEL_DAYS[row.severity] if allowed is None else allowed
     return {
         "due_at": row.due_at,
         "state": state,
         "words": f"overdue by {amount}" if days < 0 else f"{state}, {amount} left",
-        "rule": f"code {row.severity}: {allowed:g} day{'s' if allowed != 1 else ''}",
+        "rule": f"{rule}: {allowed:g} day{'s' if allowed != 1 else ''}",
     }
 
 

@@ -10,6 +10,7 @@ import json
 from datetime import datetime
 
 from parity311.desk.languages import ENGLISH, Say, speak
+from parity311.desk.offices import promised_days
 from parity311.desk.tables import CLOSED, OPEN, CaseRow
 from parity311.explain.phrases import action_words
 from parity311.records.schema import SERVICE_LEVEL_DAYS
@@ -32,6 +33,8 @@ SENTENCES = {
     "worked": "It is being worked on.",
     "goal": "Our goal for this kind is {days} days: by {day}.",
     "goal_day": "Our goal for this kind is one day: by {day}.",
+    "promise": "Most requests like yours are promised a visit within {days} days, by {day}.",
+    "promise_day": "Most requests like yours are promised a visit within one day, by {day}.",
     "nobody": "Nobody has decided yet. A staff member will; a program only makes a suggestion.",
     "same": "A staff member chose “{chosen}”. A program had suggested the same.",
     "other": "A staff member chose “{chosen}”. A program had suggested “{said}”.",
@@ -66,10 +69,12 @@ def explain_case(row: CaseRow, language: str = ENGLISH) -> list[str]:
 def _what_happens(row: CaseRow, say: Say, language: str) -> str:
     if row.status == CLOSED:
         return say(ENDED.get(row.disposition, ENDED["other"]))
-    days = SERVICE_LEVEL_DAYS[row.severity]
-    goal = say(SENTENCES["goal_day" if days == 1 else "goal"])
+    promised = promised_days(row)
+    days = SERVICE_LEVEL_DAYS[row.severity] if promised is None else promised
+    kind = "goal" if promised is None else "promise"
+    rule = say(SENTENCES[f"{kind}_day" if days == 1 else kind])
     first = say(SENTENCES["waits" if row.status == OPEN else "worked"])
-    return f"{first} {goal.format(days=f'{days:g}', day=_day(row.due_at, language))}"
+    return f"{first} {rule.format(days=f'{days:g}', day=_day(row.due_at, language))}"
 
 
 def _who_decided(row: CaseRow, say: Say) -> str:

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 from sqlalchemy import false, func, select
 from sqlalchemy.orm import Session
 
 from parity311.desk.ledger import ACCEPT, MERGED, OVERRIDE
-from parity311.desk.offices import DeskOffice
+from parity311.desk.offices import DeskOffice, Promised, promised_days
 from parity311.desk.pictures import draw_shares
 from parity311.desk.tables import CLOSED, OPEN, CaseRow, ChoiceRow, DeskLogRow, SurveyRow, VisitRow
 from parity311.mdp.contract import N_KNOWN_STRATA, STRATUM_NAMES
 from parity311.records.compare import wilson
+from parity311.service_levels.levels import ServiceLevels
+from parity311.service_levels.monitor import follow_promise
 from parity311.serving.recommend import FEWEST_SHOWN
 
 YEAR_DAYS = 365
@@ -173,6 +176,59 @@ def picture_service(service: list[dict[str, Any]], domain: str) -> dict[str, Any
     kind = domain.replace("_", " ").capitalize()
     title = f"{kind}: share seen in time, by month; poorest and richest fifth of the city"
     return {"title": title, "svg": draw_shares(months, groups, title)}
+
+
+def read_promises(
+    session: Session, promised: Mapping[str, Promised], now: datetime
+) -> list[dict[str, Any]]:
+    """By domain, district and category: what is promised, and how it was kept among those due.
+
+    A visit counts whatever it found. The band holds on all days at once; fewer than ten are not
+    told.
+    """
+    first = (
+        select(VisitRow.case_number, func.min(VisitRow.visited_at).label("seen"))
+        .group_by(VisitRow.case_number)
+        .subquery()
+    )
+    found = []
+    for domain, one in promised.items():
+        asked = select(CaseRow, first.c.seen).outerjoin(
+            first, first.c.case_number == CaseRow.number
+        )
+        cells: dict[tuple[str, str], list[tuple[int, bool]]] = defaultdict(list)
+        for row, seen in session.execute(asked.where(CaseRow.domain == domain)):
+            if promised_days(row) is None:
+                continue
+            due = datetime.fromisoformat(row.due_at).toordinal()
+            cell = one.districts[row.tract], row.category
+            cells[cell].append((due, bool(seen and seen <= row.due_at)))
+        found += [
+            {"domain": domain, "district": cell[0], "category": cell[1]}
+            | _kept_so_far(one.levels, cell, cells[cell], now.toordinal())
+            for cell in sorted(cells)
+        ]
+    return found
+
+
+def _kept_so_far(
+    levels: ServiceLevels, cell: tuple[str, str], cases: list[tuple[int, bool]], today: int
+) -> dict[str, Any]:
+    """Promised days and share of one cell, and the share kept; None where it rests on too few."""
+    due, kept = (np.array(column) for column in zip(*cases, strict=True))
+    told = follow_promise(due.astype(np.int64), kept.astype(bool), levels.share, today=today)
+    promise = levels.find(*cell)
+    found: dict[str, Any] = {
+        "days": promise.days if promise else None, "promised": levels.share
+    }  # fmt: skip
+    n_due = int(told.n_due[-1]) if len(told.n_due) else 0
+    n_kept = round(n_due * float(told.kept_share[-1])) if n_due else 0
+    if n_due < FEWEST_SHOWN or 0 < min(n_kept, n_due - n_kept) < FEWEST_SHOWN:
+        return found | dict.fromkeys(("due", "share", "lower", "upper"))
+    return found | {
+        "due": n_due, "share": n_kept / n_due,
+        "lower": float(told.lower[-1]), "upper": float(told.upper[-1]),
+    }  # fmt: skip
 
 
 def _cell(month: str, domain: str, stratum: int, came: int, seen: int) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from sqlalchemy.orm import Session
 
 from parity311.desk.accounts import utc_now
 from parity311.desk.desk import Desk
-from parity311.desk.offices import CameIn, DeskOffice, OfficeStanding, due_at
+from parity311.desk.offices import CameIn, DeskOffice, OfficeStanding
 from parity311.desk.tables import CLOSED, CaseRow, ClosingRow, PersonRow, ReportRow, VisitRow
 from parity311.errors import InputError
 from parity311.records.journal import Area
@@ -184,7 +184,7 @@ def _make_case(
         **found,
         domain=one.domain,
         received_at=_stamp(one.received_at),
-        due_at=_stamp(due_at(one.severity, one.received_at)),
+        due_at=_stamp(office.due_at(one.category, one.severity, one.tract, one.received_at)),
         flags=json.dumps(dict(one.flags or {})),
         source=one.source,
         units=one.units,

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from datetime import time as clock_time
 from functools import cached_property
 from threading import Lock
 from typing import Any
@@ -29,6 +30,7 @@ from parity311.lifecycle.registry import Registry
 from parity311.mdp.contract import N_STRATA
 from parity311.records.journal import UNKNOWN, Cases, Journal, day_of
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
+from parity311.service_levels.levels import ServiceLevels
 from parity311.serving.policy import LoadedPolicy
 from parity311.serving.reasons import tell_facts
 from parity311.serving.recommend import (
@@ -49,6 +51,8 @@ ASK_SECONDS = 1.0
 """How old the registry's answer may be to who decides."""
 VISIT, WAIT = "visit", "wait"
 """What can be decided about a case where a policy decides for the whole office."""
+DAY_ENDS = clock_time(23, 59, 59)
+"""A promise is kept to the end of its day."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,20 @@ class OfficeStanding:
     """seconds for which it may be used"""
 
 
+@dataclass(frozen=True)
+class Promised:
+    """What a domain's complaints are promised at the desk, by where they come from."""
+
+    levels: ServiceLevels
+    districts: Mapping[str, str]
+    """district of each tract"""
+
+    def due(self, category: str, tract: str, received: datetime) -> datetime | None:
+        """The end of the last day on which a visit keeps the promise; None where there is none."""
+        day = self.levels.due(received.date(), self.districts[tract], category)
+        return None if day is None else datetime.combine(day, DAY_ENDS)
+
+
 class DeskOffice:
     """One domain at the desk; safe to use from several threads."""
 
@@ -87,7 +105,9 @@ class DeskOffice:
         journal: Journal,
         package: Package | None = None,
         left_share: float = LEFT_SHARE,
+        promised: Promised | None = None,
     ) -> None:
+        self.promised = promised
         self.registry, self.domain, self.past = registry, domain, journal
         self._package, self._left_share = package, left_share
         self._lock, self._building = Lock(), Lock()
@@ -216,6 +236,11 @@ class DeskOffice:
             self._standing = self._deciding = None
             self._begin_anew()
 
+    def due_at(self, category: str, severity: str, tract: str, received: datetime) -> datetime:
+        """When a complaint has to have been served: as promised, else by its code."""
+        promised = self.promised and self.promised.due(category, tract, received)
+        return promised or due_by_code(severity, received)
+
     def answer(self, standing: OfficeStanding, complaint: Mapping[str, Any]) -> dict[str, Any]:
         """The columns of one new case's recommendation, by name."""
         given = {name: value for name, value in complaint.items() if value not in ("", None)}
@@ -298,9 +323,17 @@ def _columns(found: Recommendations, row: Mapping[str, Any], at: int) -> dict[st
     }
 
 
-def due_at(severity: str, received: datetime) -> datetime:
+def due_by_code(severity: str, received: datetime) -> datetime:
     """When a complaint of a code has to have been served."""
     return received + timedelta(days=SERVICE_LEVEL_DAYS[severity])
+
+
+def promised_days(row: CaseRow) -> int | None:
+    """Days within which a case was promised a visit when it came; None: its code's clock runs."""
+    due, received = (datetime.fromisoformat(one) for one in (row.due_at, row.received_at))
+    if due.time() != DAY_ENDS or due == due_by_code(row.severity, received):
+        return None
+    return (due.date() - received.date()).days
 
 
 def with_new_cases(known: Journal, place: dict[str, int], came: CameIn, as_of: float) -> Journal:

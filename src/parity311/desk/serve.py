@@ -17,7 +17,7 @@ from parity311.desk.app import make_app
 from parity311.desk.desk import OPENED, CityClock, Desk, TractPlace
 from parity311.desk.intake import NewComplaint, take_backlog
 from parity311.desk.keeper import make_keepers
-from parity311.desk.offices import DeskOffice
+from parity311.desk.offices import DeskOffice, Promised
 from parity311.desk.replay import CityReplay, start_replay
 from parity311.desk.tables import AccountRow, SettingRow
 from parity311.desk.telling import make_teller
@@ -29,6 +29,8 @@ from parity311.records.journal import Journal, moment_of
 from parity311.records.journal_reader import read_journal
 from parity311.records.schema import SEVERITIES
 from parity311.records.store import Records, open_records
+from parity311.service_levels.kept import check_city
+from parity311.service_levels.levels import read_levels
 from parity311.storage.aside import write_text_aside
 
 ACCOUNTS_FILE = "accounts.txt"
@@ -55,6 +57,8 @@ class ServeConfig:
     behind_https: bool = False
     blind_share: float = 0.0
     runs: Path | None = None
+    levels: tuple[Path, ...] = ()
+    """files of service levels, one a domain at most"""
 
 
 def open_desk(config: ServeConfig) -> tuple[Desk, CityReplay | None, list[tuple[str, str]]]:
@@ -67,6 +71,8 @@ def open_desk(config: ServeConfig) -> tuple[Desk, CityReplay | None, list[tuple[
         if domain not in records.domains:
             raise no_such_domain(records, domain)
     moment = _first_moment(records, config)
+    places = read_places(records)
+    promised = read_promised(config, records, places)
     journals = {domain: read_journal(records, domain, moment) for domain in config.domains}
     packages = {
         domain: open_todays_rule(config.folder / "todays-rule" / domain, domain)
@@ -74,14 +80,21 @@ def open_desk(config: ServeConfig) -> tuple[Desk, CityReplay | None, list[tuple[
     }
     registry = Registry(config.database, makes=True)
     offices = {
-        domain: DeskOffice(registry, domain, journals[domain], packages[domain], config.left_share)
+        domain: DeskOffice(
+            registry,
+            domain,
+            journals[domain],
+            packages[domain],
+            config.left_share,
+            promised.get(domain),
+        )
         for domain in config.domains
     }
     desk = Desk(
         registry=registry,
         offices=offices,
         clock=CityClock(),
-        places=read_places(records),
+        places=places,
         folder=config.folder,
         is_synthetic=not records.is_real,
         behind_https=config.behind_https,
@@ -153,6 +166,29 @@ def open_complaints(journal: Journal, incidents: Mapping[str, str]) -> list[NewC
                 source="before",
             )
         )
+    return found
+
+
+def read_promised(
+    config: ServeConfig, records: Records, places: Mapping[str, TractPlace]
+) -> dict[str, Promised]:
+    """What each domain's complaints are promised; levels that do not fit the desk are refused."""
+    found: dict[str, Promised] = {}
+    for path in config.levels:
+        levels = read_levels(path)
+        if levels.domain not in config.domains or levels.domain in found:
+            said = "twice" if levels.domain in found else "and it is not served here"
+            raise InputError(
+                f"{path} promises for {levels.domain!r} {said}; give one file for each of "
+                f"{', '.join(config.domains)} at most."
+            )
+        check_city(levels, records)
+        is_borough = levels.districts == "borough"
+        districts = {
+            name: place.borough if is_borough else str(place.board)
+            for name, place in places.items()
+        }
+        found[levels.domain] = Promised(levels, districts)
     return found
 
 

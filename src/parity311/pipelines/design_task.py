@@ -18,6 +18,7 @@ from parity311.service_levels.losses import Need, visited_shares
 from parity311.service_levels.promises import FOLLOWED_DAYS
 from parity311.service_levels.requests import (
     DISTRICTS,
+    EPOCH,
     Requests,
     count_cells,
     read_requests,
@@ -71,6 +72,17 @@ class DesignTask:
     codes: tuple[str, ...]
     later_from: date
 
+    @property
+    def past_requests(self) -> list[Requests]:
+        """The recorded requests of each past year."""
+        day = self.requests.received_day
+        end = self.later_from.toordinal() - EPOCH.toordinal()
+        starts = [end - (self.past.n_years - y) * YEAR_DAYS for y in range(self.past.n_years)]
+        return [
+            self.requests.take(np.flatnonzero((day >= start) & (day < start + YEAR_DAYS)))
+            for start in starts
+        ]
+
 
 def check_config(config: DesignConfig, choice: str) -> None:
     """Refuse what cannot work before anything is read."""
@@ -100,7 +112,7 @@ def read_task(records: Records, config: DesignConfig) -> DesignTask:
     for category, _ in config.targets:
         if category not in requests.categories:
             raise unknown_name("category", category, requests.categories)
-    first, last = (day.toordinal() - date(1970, 1, 1).toordinal() for day in records.window)
+    first, last = (day.toordinal() - EPOCH.toordinal() for day in records.window)
     days = count_days(requests, first, last)
     if days.n_years < LEAST_TARGET_YEARS:
         raise EstimationError(
@@ -117,7 +129,7 @@ def read_task(records: Records, config: DesignConfig) -> DesignTask:
              for k in range(len(requests.categories))]  # fmt: skip
     return DesignTask(
         requests, days.first_years(n_past), days.year(n_past), shares[..., 0], need, words,
-        tuple(SEVERITIES[code] for code in codes), date.fromordinal(start + 719163),
+        tuple(SEVERITIES[code] for code in codes), date.fromordinal(start + EPOCH.toordinal()),
     )  # fmt: skip
 
 

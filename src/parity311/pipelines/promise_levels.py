@@ -36,6 +36,7 @@ from parity311.service_levels.levels import (
 from parity311.service_levels.promises import (
     FOLLOWED_DAYS,
     JudgedCell,
+    check_hours,
     count_years,
     coverage,
     days_matrix,
@@ -273,17 +274,13 @@ def read_played(played: PlayedDomain, districts: str) -> Requests:
         code=np.asarray(code, np.int64),
         categories=names,
         districts=tuple(labels),
+        wait_hours=np.where(seen, 24.0 * np.maximum(visit - time, 0.0), np.inf),
     )
 
 
 def pool_together(years: Sequence[Requests], fewest: int) -> list[Requests]:
     """Years with the same categories: those too small in a year are pooled in all of them."""
-    names = ("received_day", "wait_days", "followed_days", "category", "district", "stratum",
-             "tract", "code")  # fmt: skip
-    joined = replace(
-        years[0], **{name: np.concatenate([getattr(y, name) for y in years]) for name in names}
-    )
-    pooled = joined.pooled(fewest * len(years))
+    pooled = Requests.joined(years).pooled(fewest * len(years))
     ends = np.cumsum([year.n for year in years])
     return [
         pooled.take(np.arange(end - year.n, end)) for year, end in zip(years, ends, strict=True)
@@ -313,6 +310,7 @@ def judge_years(
     if fresh is not None:
         unrounded = days_matrix(past, judged, is_rounded=False)
         checks = {
+            "hours": check_hours(past, fresh, config.share, config.confidence, rounded, pooled),
             "unrounded": coverage(fresh, unrounded, config.share, pooled),
             "rounded": coverage(fresh, rounded, config.share, pooled),
             "one_year": coverage(fresh, single, config.share),

@@ -25,14 +25,16 @@ from parity311.records.journal_reader import read_journal
 from parity311.records.schema import VISIT_RESULTS
 from parity311.records.store import Records
 from parity311.service_levels.requests import Requests, name_districts
-from parity311.service_levels.years import WEEK_DAYS, WEEKS_AROUND, YEAR_DAYS
+from parity311.service_levels.years import (
+    UNUSED_DAYS,
+    WEEK_DAYS,
+    WEEKS_AROUND,
+    YEAR_DAYS,
+)
 from parity311.serving.period import DAYS_END
 
 WEEKS_TOGETHER = 4
 """Weeks that are drawn as one, so that buildings that report again do so soon."""
-KEPT_DAYS = 7
-"""Days for which a visit that nobody wanted can still be made (assumed): recorded visits are what
-was asked for, not all that could have been made."""
 N_WEEKS = YEAR_DAYS // WEEK_DAYS
 NOTHING = VISIT_RESULTS.index("no_violation")
 """What a visit finds where none is on record."""
@@ -180,7 +182,7 @@ def play_drawn(
     rng = np.random.default_rng(seed)
     unused = 0
     for number, new in enumerate(slots.tolist()):
-        n_slots = new + min(unused, int(slots[max(number - KEPT_DAYS, 0) : number].sum()))
+        n_slots = new + min(unused, int(slots[max(number - UNUSED_DAYS, 0) : number].sum()))
         unused = n_slots
         now = drawn.first_day + number + DAYS_END
         known = int(np.searchsorted(journal.began, now))
@@ -267,6 +269,7 @@ def _requests(cases: RecordedCases, drawn: DrawnYears, visited: NDArray) -> Requ
         code=journal.code[rows].astype(np.int64),
         categories=journal.categories,
         districts=cases.districts,
+        wait_hours=24.0 * np.maximum(visited[rows] - journal.began[rows], 0.0),
     )
 
 

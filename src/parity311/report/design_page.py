@@ -72,6 +72,12 @@ def _summary(found: Mapping[str, Any]) -> tuple[str, ...]:
         f"{found['points'][0]['least_visited']:.0%}, as recorded "
         f"{found['history']['least_visited']:.0%}."
     )
+    told = found["history"]
+    lines.append(
+        f"Today's rule as simulated costs {told['simulated_cost_a_request']:,.0f} weighted days a "
+        f"request on the past years, with an inequity of {told['simulated_inequity']:,.0f}; waits "
+        f"on record, scored alike, {told['cost_a_request']:,.0f} and {told['inequity']:,.0f}."
+    )
     return tuple(lines)
 
 

@@ -30,6 +30,7 @@ CONFLICT_COLUMNS = (
     Column("words", "what, and what would mend it", number_format="text"),
 )
 CHECKS = {
+    "hours": "promises to the hour",
     "unrounded": "promises before rounding",
     "rounded": "promises as made",
     "one_year": "what a single year would have promised",

@@ -75,6 +75,8 @@ class Setting:
     n_ages: int = N_AGES
     warm_up_days: int = 0
     """Requests received before are served but not judged."""
+    unused_days: int = 0
+    """Days for which a visit that nobody could use can still be made, anywhere."""
     is_followed: bool = False
     """Judge only requests that can be followed for n_ages − 1 days; a later visit is none."""
 
@@ -103,10 +105,17 @@ class Setting:
         first, last = self.judged
         return self.arrivals[first:last].sum(axis=0)
 
+    @cached_property
+    def recent(self) -> NDArray[np.int64]:
+        """(T,) visits of the days before, of which the unused ones can still be made."""
+        upto = np.append(0, np.cumsum(self.capacity))
+        days = np.arange(self.n_days)
+        return upto[days] - upto[np.maximum(days - self.unused_days, 0)]
+
     @property
     def n_parts(self) -> int:
         """Parts that shares are counted in: as fine as stays exact with so many visits a day."""
-        most = max(int(self.capacity.max()), 1)
+        most = max(int((self.capacity + self.recent).max()), 1)
         return min(MOST_PARTS, 2 ** int(np.log2(EXACT / most)))
 
     @property
@@ -132,6 +141,10 @@ def _check_setting(setting: Setting) -> None:
         raise InputError(
             f"Look-back {setting.look_back} and {setting.n_ages} ages were given; allowed are 0 to "
             "1, and at least 2 ages."
+        )
+    if setting.unused_days < 0:
+        raise InputError(
+            f"Unused visits are kept for {setting.unused_days} days; give 0 or more days."
         )
     if len(setting.review_every) != n_districts or min(setting.review_every) < 1:
         raise InputError(

@@ -23,6 +23,7 @@ from parity311.service_levels.requests import Requests, count_cells
 
 KEEPS, BREAKS, INSUFFICIENT = "KEEPS", "BREAKS", "INSUFFICIENT"
 VERDICTS = (KEEPS, BREAKS, INSUFFICIENT)
+DAY_HOURS = 24
 FOLLOWED_DAYS = max(ROUND_DAYS)
 """Days that every judged request is followed for: the longest promise."""
 N_QUARTERS = 4
@@ -42,6 +43,12 @@ class PlayedYears:
     """(M, 4, B, K, A + 1) the same by quarter of receipt, the requests last"""
     codes: tuple[str, ...]
     """(K,) severity code most requests of each category have"""
+    within_hours: NDArray[np.int32] | None = None
+    """(M, B, K, H) of them visited within 0, 1, … hours, where hours are known"""
+
+    def in_hours(self) -> PlayedYears | None:
+        """The same years with hours for days; none where hours are not known."""
+        return None if self.within_hours is None else replace(self, within=self.within_hours)
 
     @property
     def n_years(self) -> int:
@@ -56,6 +63,9 @@ class PlayedYears:
             n=self.n.sum(axis=1, keepdims=True),
             within=self.within.sum(axis=1, keepdims=True),
             by_quarter=self.by_quarter.sum(axis=2, keepdims=True),
+            within_hours=None
+            if self.within_hours is None
+            else self.within_hours.sum(axis=1, keepdims=True),
         )
 
     def quantiles(self, share: float) -> NDArray[np.float64]:
@@ -66,7 +76,8 @@ class PlayedYears:
 
     def kept(self, days: NDArray[np.float64]) -> NDArray[np.float64]:
         """(M, B, K) share of each year's requests visited within days (B, K); NaN for none."""
-        place = np.clip(np.nan_to_num(days, posinf=FOLLOWED_DAYS), 0, FOLLOWED_DAYS)
+        last = self.within.shape[-1] - 1
+        place = np.clip(np.nan_to_num(days, posinf=last), 0, last)
         index = np.broadcast_to(place.astype(np.int64), self.n.shape)[..., None]
         seen = np.take_along_axis(self.within, index, axis=-1)[..., 0]
         return np.divide(seen, self.n, out=np.full(self.n.shape, np.nan), where=self.n > 0)
@@ -77,7 +88,7 @@ def count_years(years: Sequence[Requests]) -> PlayedYears:
     first = years[0]
     n_ages = FOLLOWED_DAYS + 1
     shape = (len(first.districts), len(first.categories))
-    counts, within, quarters = [], [], []
+    counts, within, quarters, hours = [], [], [], []
     codes = np.zeros((shape[1], len(SEVERITIES)))
     for year in years:
         judged = np.flatnonzero(year.followed_days >= FOLLOWED_DAYS)
@@ -93,6 +104,8 @@ def count_years(years: Sequence[Requests]) -> PlayedYears:
         quarters.append(found)
         within.append(found[..., :-1].sum(axis=0))
         counts.append(count_cells(year, judged))
+        if year.wait_hours is not None:
+            hours.append(_within_hours(year, judged, shape))
         np.add.at(codes, (year.category[judged], year.code[judged]), 1)
     return PlayedYears(
         first.districts,
@@ -101,7 +114,20 @@ def count_years(years: Sequence[Requests]) -> PlayedYears:
         np.stack(within),
         np.stack(quarters),
         tuple(SEVERITIES[place] for place in codes.argmax(axis=1)),
+        np.stack(hours) if hours else None,
     )
+
+
+def _within_hours(
+    year: Requests, judged: NDArray[np.int64], shape: tuple[int, int]
+) -> NDArray[np.int32]:
+    """(B, K, H) of the judged requests visited within 0, 1, … hours of the days followed."""
+    last = DAY_HOURS * FOLLOWED_DAYS
+    assert year.wait_hours is not None
+    hour = np.ceil(np.minimum(year.wait_hours[judged], last + 1)).astype(np.int64)
+    found = np.zeros((*shape, last + 2), np.int32)
+    np.add.at(found, (year.district[judged], year.category[judged], hour), 1)
+    return found[..., :-1].cumsum(axis=-1, dtype=np.int32)
 
 
 def rank_of_promise(n_years: int, confidence: float) -> int:
@@ -314,6 +340,28 @@ def coverage(
         "kept_share": float(is_kept[usable].mean()) if n_cells else float("nan"),
         "all_kept_share": float(by_year.mean()) if n_cells else float("nan"),
     }
+
+
+def check_hours(
+    past: PlayedYears,
+    fresh: PlayedYears,
+    share: float,
+    confidence: float,
+    promised: NDArray[np.float64],
+    pooled: NDArray[np.bool_],
+) -> dict[str, Any]:
+    """How often promises to the hour would be kept: what whole days add is not in them.
+
+    Only cells that are promised days (B, K) are asked about.
+    """
+    own, together, further = past.in_hours(), past.pooled().in_hours(), fresh.in_hours()
+    if own is None or together is None or further is None:
+        return {"years": fresh.n_years, "promises": 0, "checked": 0, "kept_share": float("nan"),
+                "all_kept_share": float("nan")}  # fmt: skip
+    hours = np.where(
+        pooled, derive_days(together, share, confidence), derive_days(own, share, confidence)
+    )
+    return coverage(further, np.where(np.isfinite(promised), hours, np.nan), share, pooled)
 
 
 def find_conflicts(

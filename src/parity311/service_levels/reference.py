@@ -32,21 +32,25 @@ def walk(setting: Setting, designs: ServiceDesign, place: int, draws: Uniforms) 
     n_districts, n_categories = setting.shape
     cells = [(b, k) for b in range(n_districts) for k in range(n_categories)]
     found = Walked({c: [] for c in cells}, {c: [] for c in cells}, {c: [] for c in cells}, 0)
-    unused = 0
+    unused = spare = 0
     for day in range(setting.n_days):
         for b, k in cells:
             found.waiting[b, k] += [day] * int(setting.arrivals[day, b, k])
         groups = [cells] if setting.scope == CITY else [
             [(b, k) for k in range(n_categories)] for b in range(n_districts)
         ]  # fmt: skip
-        pools = _pools(setting, designs, place, day, draws)
+        spare = min(spare, sum(setting.capacity[max(day - setting.unused_days, 0) : day].tolist()))
+        unused -= spare
+        pools = _pools(setting, designs, place, day, draws, spare)
+        spare = 0
         for group, pool, uniform in zip(groups, pools, draws.share[day], strict=True):
             parts = [int(designs.priority[b, k, place]) for b, k in group]
             backlog = [len(found.waiting[cell]) for cell in group]
             used = min(pool, sum(backlog))
-            unused += pool - used
+            spare += pool - used
             for cell, n in zip(group, share_out(used, parts, backlog, uniform), strict=True):
                 _visit(found, cell, n, day, setting.look_back, draws.visit[day][cell])
+        unused += spare
         for b, k in cells:
             if (day + 1) % setting.review_every[b] == 0:
                 kept = int(designs.retention[b, k, place])
@@ -68,9 +72,9 @@ def split(whole: int, parts: list[int], uniform: float) -> list[int]:
 
 
 def _pools(
-    setting: Setting, designs: ServiceDesign, place: int, day: int, draws: Uniforms
+    setting: Setting, designs: ServiceDesign, place: int, day: int, draws: Uniforms, spare: int
 ) -> list[int]:
-    n_slots = int(setting.capacity[day])
+    n_slots = int(setting.capacity[day]) + spare
     if setting.scope == CITY:
         return [n_slots]
     parts = [int(part) for part in designs.budget[:, place]]

@@ -55,6 +55,8 @@ class Requests:
     categories: tuple[str, ...]
     districts: tuple[str, ...]
     strata: tuple[str, ...] = LABELS[INCOME]
+    wait_hours: NDArray[np.float64] | None = None
+    """hours to the first visit, where they are known; infinite where none came"""
     n_backwards: int = 0
     """requests left out because they were visited before they were received"""
 
@@ -65,9 +67,22 @@ class Requests:
 
     def take(self, rows: NDArray) -> Requests:
         """Those at these places."""
+        return replace(self, **{name: column[rows] for name, column in self.columns.items()})
+
+    @property
+    def columns(self) -> dict[str, NDArray]:
+        """What is known of each request, (n,) each, by name."""
         names = ("received_day", "wait_days", "followed_days", "category", "district", "stratum",
-                 "tract", "code")  # fmt: skip
-        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+                 "tract", "code", "wait_hours")  # fmt: skip
+        found = {name: getattr(self, name) for name in names}
+        return {name: column for name, column in found.items() if column is not None}
+
+    @staticmethod
+    def joined(parts: Sequence[Requests]) -> Requests:
+        """Requests of several periods as one."""
+        names = parts[0].columns
+        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in names}
+        return replace(parts[0], **columns)
 
     def pooled(self, fewest: int = FEWEST) -> Requests:
         """Small categories as one, gravest first, the pooled one last."""

@@ -85,6 +85,8 @@ class _Days(NamedTuple):
     """(T, B, K)"""
     capacity: Any
     """(T,)"""
+    recent: Any
+    """(T,)"""
     is_review: Any
     """(T, B)"""
     is_judged: Any
@@ -156,6 +158,7 @@ def _days(setting: Setting, draws: Uniforms) -> _Days:
     return _Days(
         arrivals=setting.arrivals.astype(np.float32),
         capacity=setting.capacity.astype(np.float32),
+        recent=setting.recent.astype(np.float32),
         is_review=(day[:, None] + 1) % np.array(setting.review_every) == 0,
         is_judged=is_judged.astype(np.float32),
         edges=edges.astype(np.int32),
@@ -177,13 +180,15 @@ def _compiled(shape: tuple[int, int], scope: str, n_ages: int) -> Any:
         n_designs = budget.shape[-1]
         cells = jnp.zeros((*shape, n_designs), jnp.float32)
         ages = jnp.zeros((*shape, n_ages, n_designs), jnp.float32)
-        start = (ages, ages, cells, cells, jnp.zeros(n_designs, jnp.float32))
+        none = jnp.zeros(n_designs, jnp.float32)
+        start = (ages, ages, cells, cells, none, none)
 
         def step(carry: Any, day: _Days) -> tuple[Any, Any]:
-            waiting, summed, n_visited, n_dropped, n_unused = carry
+            waiting, summed, n_visited, n_dropped, n_unused, spare = carry
             waiting = _age(waiting, day.arrivals)
+            spare = jnp.minimum(spare, day.recent)
             backlog = waiting[:, :, 0]
-            pools, unused = _split(scope, day.capacity, budget, backlog, day.uniforms.split)
+            pools, unused = _split(scope, day.capacity + spare, budget, backlog, day.uniforms.split)
             visits, left = _share(pools, priority, backlog, day.uniforms.share, scope)
             choice = _prepare(visits, backlog, look_back, day.uniforms.visit)
             served = _choose(waiting, choice)
@@ -198,10 +203,12 @@ def _compiled(shape: tuple[int, int], scope: str, n_ages: int) -> Any:
                 waiting,
             )
             n_dropped = n_dropped + before - waiting[:, :, 0]
-            n_unused = n_unused + unused + left
-            return (waiting, summed, n_visited + visits, n_dropped, n_unused), tuple(edges)
+            n_unused = n_unused + unused + left - spare
+            carry = (waiting, summed, n_visited + visits, n_dropped, n_unused, unused + left)
+            return carry, tuple(edges)
 
-        (waiting, summed, n_visited, n_dropped, n_unused), edges = jax.lax.scan(step, start, today)
+        carry, edges = jax.lax.scan(step, start, today)
+        waiting, summed, n_visited, n_dropped, n_unused, _ = carry
         return summed, n_visited, n_dropped, waiting[:, :, 0], n_unused, *edges
 
     return jax.jit(run)
@@ -224,7 +231,7 @@ def _systematic(whole: Any, parts: Any, total: Any, uniform: Any) -> Any:
 
 
 def _split(scope: str, n_slots: Any, budget: Any, backlog: Any, uniform: Any) -> tuple[Any, Any]:
-    """Visits of each pool (G, P), and those its district cannot use."""
+    """Visits of each pool (G, P), of `n_slots` (P,), and those its district cannot use."""
     if scope == CITY:
         pools = jnp.broadcast_to(n_slots, (1, budget.shape[-1]))
         wanted = backlog.sum(axis=(0, 1))[None]

@@ -25,6 +25,11 @@ WEEKS_AROUND = 2
 """A drawn week comes from up to so many weeks before or after it (assumed)."""
 
 
+UNUSED_DAYS = 7
+"""Days for which a visit that nobody wanted can still be made (assumed): recorded visits are what
+was asked for, not all that could have been made."""
+
+
 @dataclass(frozen=True)
 class RecordedDays:
     """Requests and visits of every recorded day."""
@@ -93,6 +98,7 @@ class RecordedDays:
             scope=scope,
             look_back=look_back,
             n_ages=n_ages,
+            unused_days=UNUSED_DAYS,
             warm_up_days=YEAR_DAYS,
             is_followed=True,
         )

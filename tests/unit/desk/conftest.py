@@ -52,11 +52,13 @@ def desk_server() -> Iterator[Server]:
         yield found
 
 
-def open_small(records: Path, files: Path, address: str, day: datetime = START) -> SmallDesk:
+def open_small(
+    records: Path, files: Path, address: str, day: datetime = START, levels: tuple[Path, ...] = ()
+) -> SmallDesk:
     """A desk on an address, with its replay not yet begun."""
     config = ServeConfig(
         records=records, folder=files, database=address, domains=("heat",), day=day, days=20,
-        speed=0.001,
+        speed=0.001, levels=levels,
     )  # fmt: skip
     desk, replay, made = open_desk(config)
     assert replay is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from parity311.service_levels.promises import (
     INSUFFICIENT,
     KEEPS,
     PlayedYears,
+    check_hours,
     count_years,
     coverage,
     days_matrix,
@@ -52,6 +55,32 @@ def drawn_years(n_years: int, seed: int, n: int = 120) -> PlayedYears:
         cells = [(b, k) for b in range(2) for k in range(2) for _ in range(n)]
         years.append(requests_of(waits.tolist(), cells))
     return count_years(years)
+
+
+def test_a_promise_to_the_hour_has_no_ties_of_days() -> None:
+    """Waits of one to twelve hours in every year are one whole day each, and never the same hour.
+
+    The middle one of nineteen years keeps all further years by the day, by the hour about half.
+    """
+
+    def years(first: int) -> PlayedYears:
+        found = []
+        for seed in range(first, first + 19):
+            hours = 12 * np.random.default_rng(seed).random() + np.zeros(40)
+            plain = requests_of([1.0] * 40, [(0, 0)] * 40)
+            found.append(replace(plain, wait_hours=hours))
+        return count_years(found)
+
+    past, fresh = years(0), years(100)
+    promised, pooled = np.array([[1.0, np.nan]] * 2), np.zeros((2, 2), bool)
+    promised[1] = np.nan
+    hours = check_hours(past, fresh, 0.8, 0.5, promised, pooled)
+    days = coverage(fresh, promised, 0.8)
+    assert days["kept_share"] == 1.0
+    assert hours["checked"] == 19
+    assert 0.2 < hours["kept_share"] < 0.8
+    bare = count_years([requests_of([1.0] * 40, [(0, 0)] * 40)])
+    assert check_hours(bare, bare, 0.8, 0.5, promised, pooled)["checked"] == 0
 
 
 def test_a_quantile_of_all_requests_by_hand() -> None:

@@ -29,6 +29,8 @@ def drawn_designs(setting, n: int = 5, seed: int = 1) -> ServiceDesign:
         {},
         {"scope": "city"},
         {"is_followed": True, "warm_up_days": 12},
+        {"unused_days": 3, "capacity": np.tile([0, 90, 30], 20)},
+        {"unused_days": 3, "capacity": np.tile([0, 90, 30], 20), "scope": "city"},
         {"look_back": 0.0},
         {"look_back": 1.0, "n_ages": 4},
     ],
@@ -92,6 +94,15 @@ def test_first_come_by_hand() -> None:
     assert served.at_least[0, 0, :, 0].tolist() == [5, 4, 3, 1, 0, 0, 0, 0]
 
 
+def test_an_unused_visit_can_be_made_for_a_while() -> None:
+    """Three visits on day 0, when nobody is there; two requests come on day 2."""
+    for unused_days, waits in ((2, [2, 0]), (1, [0, 0])):
+        setting = one_cell([0, 0, 2, 0], [3, 0, 0, 0], unused_days=unused_days)
+        served = simulate.simulate(setting, keep_all(), simulate.draw_uniforms(setting, 0))
+        assert served.at_least[0, 0, :2, 0].tolist() == waits
+        assert served.n_unused[0] == 3 - waits[0]
+
+
 def test_a_visit_after_the_days_followed_is_none() -> None:
     """Four on day 0, one visit a day; followed for two days (three ages), the fourth is too late.
 
@@ -140,6 +151,7 @@ def test_designs_side_by_side_do_not_touch() -> None:
         ({"review_every": (7, 10, 0)}, "at least 1"),
         ({"warm_up_days": 50, "is_followed": True}, "no request to judge"),
         ({"warm_up_days": 5}, "not followed"),
+        ({"unused_days": -1}, "0 or more days"),
         ({"look_back": 1.5}, "Look-back 1.5"),
         ({"districts": ("North", "South")}, "2 districts"),
     ],

@@ -11,7 +11,12 @@ from sqlalchemy import select
 
 from parity311.desk import ledger
 from parity311.desk.explaining import explain_case
-from parity311.desk.figures import choices_made, picture_service, read_service
+from parity311.desk.figures import (
+    choices_made,
+    picture_service,
+    read_promises,
+    read_service,
+)
 from parity311.desk.intake import hash_check_code
 from parity311.desk.languages import LANGUAGES, REVIEWED, language_of, speak
 from parity311.desk.limits import Bucket
@@ -38,8 +43,10 @@ def show_public(caller: Caller) -> dict[str, Any]:
         policies.append(
             {"domain": domain, "version": version, "statement": [vars(one) for one in lines]}
         )
+    promised = {name: one.promised for name, one in desk.offices.items() if one.promised}
     with desk.database.reading() as session:
         service = read_service(session, desk.offices.values(), desk.clock.now())
+        promises = read_promises(session, promised, desk.clock.now())
         choices = choices_made(session)
         heads = ledger.daily_heads(session)
     return {
@@ -48,6 +55,8 @@ def show_public(caller: Caller) -> dict[str, Any]:
         "service": service,
         "pictures": [picture_service(service, domain) for domain in desk.offices],
         "choices": choices,
+        "promises": promises,
+        "is_promised": bool(promised),
         "heads": heads,
     }
 
