@@ -23,7 +23,7 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 """Folders outside the package whose imports count as use by tests or docs."""
 
 LIMITS = {
-    "lines": 103_500,
+    "lines": 103_700,
     "single importers": 126,
     "class names used twice": 0,
     "public names nobody imports": 2,
@@ -39,7 +39,8 @@ tables and gates are each read on their own. And by twelve
 thousand lines and twenty modules for what a city runs: the cycle and the watch (`lifecycle`),
 `service_levels`, files of agencies (`feeds`), runs side by side, and the paper's programme. And by
 twelve thousand lines and twenty-two modules for the desk (`desk`), the engine under all studies
-(`jobs`), exports and links of records, first screens of the pages, and the leaderboard."""
+(`jobs`), exports and links of records, first screens of the pages, and the leaderboard. And by two
+hundred lines for the paper's two backtests from records (`evaluation.off_policy.visits`)."""
 
 
 @dataclass
