@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -19,12 +18,8 @@ from parity311.errors import InputError
 from parity311.evaluation.off_policy import backtest, visits
 from parity311.evaluation.off_policy.estimate import Options
 from parity311.evaluation.off_policy.records import has_recorded_log
-from parity311.evaluation.off_policy.visits import LineLog
+from parity311.evaluation.off_policy.records_truth import true_findings
 from parity311.mdp.contract import Domain
-from parity311.records.cases import service_level
-from parity311.records.sql import connect
-from parity311.records.store import open_records
-from parity311.records.truth import open_truth
 
 pytestmark = pytest.mark.slow
 BY_CASE = {"boiler", "heat", "crane", "snad", "drainage", "complaint_triage"}
@@ -74,37 +69,6 @@ def test_it_ends_with_a_figure_or_a_reason(
     for row in result["policies"]:
         for one in row["estimators"]:
             assert one["value"] is not None or one["value_reason"], (slug, row["policy"])
-
-
-def true_findings(city: Path, domain: str, log: LineLog, chances: np.ndarray) -> float:
-    """Violations in time that a policy's visits would really find, per visit made.
-
-    `chances` (1, n, 1, 2) are those of `visit_chances`. Whether the incident was there on the
-    morning is known; that a visit gets in and writes it up has the rate of the visits made.
-    """
-    cases = [one.cases for one in log.mornings]
-    join = lambda get: np.concatenate([get(one) for one in cases])  # noqa: E731
-    ids = join(lambda one: one.complaint_id).astype(str)
-    days = np.repeat([one.day for one in log.mornings], [one.n for one in cases])
-    records, happened = open_records(city), open_truth(city)
-    connection = connect()
-    connection.register("wanted", pa.table({"complaint_id": np.unique(ids)}))
-    connection.register("incidents", happened.table("incidents", domain))
-    connection.register("linked", happened.table("reports", domain))
-    connection.register("complaints", records.table("complaints", domain))
-    found = connection.sql(f"""
-SELECT complaint_id, epoch(natural_end_at) / 86400.0 AS ends, CAST(is_actionable AS INT) AS is_it,
-  epoch(c.received_at) / 86400.0 + {service_level("c.severity")} AS until
-FROM wanted JOIN complaints c USING (complaint_id) JOIN linked USING (complaint_id)
-  JOIN incidents USING (true_incident_id)""").fetchnumpy()
-    order = {name: i for i, name in enumerate(found["complaint_id"])}
-    rows = np.array([order[name] for name in ids])
-    ends, is_it, until = (np.asarray(found[name])[rows] for name in ("ends", "is_it", "until"))
-    is_there = (ends > days) & (is_it > 0) & (days <= until)
-    went = log.logs.action[0, :, 0] == 1
-    found_in_time = np.concatenate([one.is_found for one in log.mornings])
-    written = found_in_time[went & is_there].mean() if (went & is_there).any() else 0.0
-    return float((chances[0, :, 0, 1] * is_there).sum() * written / went.sum())
 
 
 def test_the_interval_holds_what_the_visits_would_really_find(
