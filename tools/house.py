@@ -23,7 +23,7 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 """Folders outside the package whose imports count as use by tests or docs."""
 
 LIMITS = {
-    "lines": 106_500,
+    "lines": 107_000,
     "single importers": 121,
     "class names used twice": 0,
     "public names nobody imports": 2,
@@ -40,9 +40,10 @@ thousand lines and twenty modules for what a city runs: the cycle and the watch 
 `service_levels`, files of agencies (`feeds`), runs side by side, and the paper's programme. And by
 twelve thousand lines and twenty-two modules for the desk (`desk`), the engine under all studies
 (`jobs`), exports and links of records, first screens of the pages, and the leaderboard. And by
-three thousand lines for what the desk exchanges with others (`desk.partners`,
-`desk.exporting`), what people say in it (`desk.rooms.voices`) and its load (`bench.desk`); rooms of the desk, which only
-their list imports, count as those of a domain do."""
+three and a half thousand lines for what the desk exchanges with others (`desk.partners`,
+`desk.exporting`), what people say in it (`desk.rooms.voices`), its load (`bench.desk`), the clocks
+of promises, and the paper's two backtests from records (`evaluation.off_policy.visits`); rooms of
+the desk, which only their list imports, count as those of a domain do."""
 
 
 @dataclass
