@@ -41,8 +41,8 @@ thousand lines and twenty modules for what a city runs: the cycle and the watch 
 twelve thousand lines and twenty-two modules for the desk (`desk`), the engine under all studies
 (`jobs`), exports and links of records, first screens of the pages, and the leaderboard. And by
 three thousand lines for what the desk exchanges with others (`desk.partners`,
-`desk.exporting`), what people say in it (`desk.rooms.voices`) and its load (`bench.desk`); rooms of the desk, which only
-their list imports, count as those of a domain do."""
+`desk.exporting`), what people say in it (`desk.rooms.voices`) and its load (`bench.desk`); rooms of
+the desk, which only their list imports, count as those of a domain do."""
 
 
 @dataclass
