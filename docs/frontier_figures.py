@@ -30,6 +30,7 @@ from parity311.evaluation.frontier_figures import (
     price_of_rule,
     summarise_frontier,
 )
+from parity311.jobs.choose import Workplace
 from parity311.mdp.harness import Harness
 from parity311.pipelines.frontier import read_world
 from parity311.pipelines.run import RunConfig, ensure_city
@@ -189,7 +190,7 @@ def _bounds(figure: dict[str, Any], scale: float, form: str) -> str:
     return f"{text} ({scale * figure['lower']:{form}} to {scale * figure['upper']:{form}})"
 
 
-def _measure_apart(slug: str, seed: int, kind: str, out: Path | None) -> str:
+def _measure_apart(slug: str, seed: int, kind: str, out: str | None) -> str:
     """Measure one thing and keep it; where it cannot be, say so and let the others go on."""
     measure = measure_city if kind == "cities" else measure_assumptions
     try:
@@ -199,8 +200,8 @@ def _measure_apart(slug: str, seed: int, kind: str, out: Path | None) -> str:
     if out is None:
         keep(found, kind)
     else:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / f"{kind}-{slug}-{seed}.json").write_text(json.dumps(to_plain(found)) + "\n")
+        Path(out).mkdir(parents=True, exist_ok=True)
+        (Path(out) / f"{kind}-{slug}-{seed}.json").write_text(json.dumps(to_plain(found)) + "\n")
     return f"{kind} {slug} {seed}"
 
 
@@ -236,8 +237,7 @@ def main(arguments: list[str]) -> int:
     kinds = ["cities", "sensitivity"] if given.both else kinds
     if given.out is None and given.workers > 1:
         parser.error("several workers would write one file: give --out, then --gather")
-    for told in run_calls(calls_for(given.domains, kinds, given.out), given.workers):
-        print(told, flush=True)
+    run_calls(calls_for(given.domains, kinds, given.out), Workplace(n_workers=given.workers), print)
     return 0
 
 

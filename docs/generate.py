@@ -33,6 +33,7 @@ from docs.equity_term import equity_block
 from docs.feedback_figures import feedback_block
 from docs.file_formats import formats_block
 from docs.frontier_figures import frontier_block, sensitivity_block
+from docs.kill_figures import kills_block
 from docs.leaderboard import leaderboard_block
 from docs.metrics import metrics_block
 from docs.off_policy_figures import off_policy_block
@@ -79,6 +80,7 @@ FILES = (
     "docs/how-to/use-nyc-open-data.md",
     "docs/how-to/route-complaints.md",
     "docs/how-to/watch-a-policy.md",
+    "docs/how-to/release-a-policy.md",
     "docs/how-to/retrain-a-policy.md",
     "docs/explanation/feedback.md",
     "docs/explanation/service-levels.md",
@@ -289,6 +291,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "bench-recommend": recommend_block,
     "cycles": cycle_block,
     "feedback": feedback_block,
+    "kills": kills_block,
     "service-levels": levels_block,
     "watch": watch_block,
 }

@@ -6,26 +6,38 @@ them is not measured.
 
 The same point-in-time features are built with pandas as a pandas user would, with
 ``groupby(...).rolling``; pandas is in the ``dev`` extra.
+
+Out of core: more complaints than memory holds, on one machine. Made-up complaints in the columns
+that features and audits read are written month by month, then asked what the whole needs: cells by
+tract, month and severity, a median by tract (from a histogram of hours, and exactly, for which
+every value is held), the time since a building's last report, and a join of complaints with their
+outcomes. DuckDB works within a limit and spills to disk; each query has a process of its own, so
+that its memory is its own.
 """
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import resource
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, LiteralString
 
 import numpy as np
 
 from parity311.errors import InputError, RecordsError
 from parity311.records.features import FEATURES
-from parity311.records.sql import connect, identifier, literal
+from parity311.records.sql import Connection, add_view, connect, identifier, literal
 from parity311.records.store import Records
 
 
@@ -304,3 +316,136 @@ def _in_own_process(function: str, *paths: Path) -> Any:
             f"The benchmark failed: {finished.stderr.strip().splitlines()[-1][:300]}"
         )
     return json.loads(finished.stdout.strip().splitlines()[-1])
+
+
+N_MONTHS = 75
+"""As from 2020 to March 2026."""
+QUERIES: dict[str, LiteralString] = {
+    "cells by tract, month and severity": """
+        SELECT sum(n * hours) FROM (
+            SELECT tract, month, severity, count(*) AS n, avg(hours) AS hours
+            FROM complaints GROUP BY ALL)""",
+    "median hours by tract, from a histogram": """
+        SELECT sum(median) FROM (
+            SELECT tract, min(hour) AS median FROM (
+                SELECT tract, hour, sum(n) OVER (PARTITION BY tract ORDER BY hour) AS so_far,
+                    sum(n) OVER (PARTITION BY tract) AS total
+                FROM (
+                    SELECT tract, hours::INTEGER AS hour, count(*) AS n
+                    FROM complaints GROUP BY ALL))
+            WHERE 2 * so_far >= total GROUP BY tract)""",
+    "exact median hours by tract": """
+        SELECT sum(middle) FROM (
+            SELECT tract, median(hours) AS middle FROM complaints GROUP BY tract)""",
+    "time since the building's last report, in every row": """
+        SELECT sum(gap * (severity + 1) + id % 2 + tract + hours) FROM (
+            SELECT *, received - lag(received) OVER (PARTITION BY building ORDER BY received, id)
+                AS gap
+            FROM complaints)""",
+    "join of every row with its outcome": """
+        SELECT sum(outcomes.hours * (complaints.severity + 1)
+            + complaints.received % 7 + complaints.building % 5 + complaints.tract)
+        FROM complaints JOIN complaints AS outcomes ON outcomes.id = complaints.id""",
+}
+"""Each takes all of its columns along: a sum that needs them keeps DuckDB from leaving them out."""
+
+
+def bench_out_of_core(rows: int, memory_gb: float = 4.0) -> dict[str, Any]:
+    """Write so many complaints and ask all queries within so much memory."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        began, cpu_began = time.monotonic(), time.process_time()
+        paths = write_months(folder, rows)
+        found: dict[str, Any] = {
+            "rows": N_MONTHS * (rows // N_MONTHS + 1),
+            "bytes": sum(path.stat().st_size for path in paths),
+            "memory_limit_gb": memory_gb,
+            "cores": os.cpu_count(),
+            "write_seconds": time.monotonic() - began,
+            "write_cpu_seconds": time.process_time() - cpu_began,
+            "queries": [],
+        }
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, context, max_tasks_per_child=1) as pool:
+            for label in QUERIES:
+                found["queries"].append(pool.submit(ask, label, folder, memory_gb).result())
+    return found
+
+
+def _open(folder: Path, memory_gb: float) -> Connection:
+    connection = connect()
+    connection.execute(f"SET memory_limit = {literal(f'{memory_gb:g}GB')}")
+    connection.execute(f"SET temp_directory = {literal(str(folder / 'spill'))}")
+    connection.execute("SET preserve_insertion_order = false")
+    return connection
+
+
+def write_months(folder: Path, rows: int) -> list[Path]:
+    """At least so many complaints, a file a month."""
+    return [_write_month(folder, month, rows // N_MONTHS + 1) for month in range(N_MONTHS)]
+
+
+def _write_month(folder: Path, month: int, rows: int) -> Path:
+    """One month of complaints; same month, same rows."""
+    path = folder / f"month-{month:03d}.parquet"
+    n_buildings = max(rows * N_MONTHS // ROWS_PER_BUILDING, 1)
+    with connect() as connection:
+        connection.execute(f"""
+            COPY (
+                SELECT {literal(month * rows)} + i AS id, {literal(month)} AS month,
+                    hash(i, {literal(month)}) % 2325 AS tract,
+                    hash(i, {literal(month)}, 1) % {literal(n_buildings)} AS building,
+                    hash(i, {literal(month)}, 2) % 4 AS severity,
+                    {literal(month * 2_592_000)} + i * 2_592_000 // {literal(rows)} AS received,
+                    (hash(i, {literal(month)}, 3) % 100000)::DOUBLE / 100 AS hours
+                FROM range({literal(rows)}) AS made(i)
+            ) TO {literal(str(path))} (FORMAT parquet, COMPRESSION zstd)""")
+    return path
+
+
+def ask(label: str, folder: Path, memory_gb: float) -> dict[str, Any]:
+    """Ask one query in this process; what does not fit is a result too."""
+    began, cpu_began = time.monotonic(), time.process_time()
+    answer, failed = None, ""
+    spill = folder / "spill"
+    with _open(folder, memory_gb) as connection, _watching(spill) as most:
+        add_view(connection, "complaints", sorted(folder.glob("month-*.parquet")))
+        try:
+            answer = connection.execute(QUERIES[label]).fetchall()[0][0]
+        except Exception as error:
+            failed = str(error).splitlines()[0]
+    return {
+        "query": label,
+        "answer": answer,
+        "failed": failed,
+        "seconds": time.monotonic() - began,
+        "cpu_seconds": time.process_time() - cpu_began,
+        "peak_memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2,
+        "spilled_bytes": most[0],
+    }
+
+
+@contextmanager
+def _watching(spill: Path) -> Iterator[list[int]]:
+    """The most bytes that a folder holds meanwhile, looked at five times a second."""
+    most, is_over = [0], threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(0.2):
+            sizes = [_size(path) for path in spill.glob("*")]
+            most[0] = max(most[0], sum(sizes))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield most
+    finally:
+        is_over.set()
+        watcher.join()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_blocks * 512
+    except OSError:  # removed meanwhile
+        return 0

@@ -133,7 +133,7 @@ def bench_records_command(
 ) -> None:
     """Import and features of 311 rows, against pandas."""
     if out_of_core:
-        from parity311.bench.out_of_core import bench_out_of_core
+        from parity311.bench.records import bench_out_of_core
 
         print_figures(bench_out_of_core(rows, memory_gb), as_json)
         return

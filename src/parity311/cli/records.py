@@ -205,6 +205,30 @@ def map_command(
     typer.echo(f"Next: read {out}, then parity311 records import … --map {out} --out records/city")
 
 
+@records_app.command("stage")
+def stage_command(
+    address: Annotated[str, typer.Argument(help="s3://BUCKET/FOLDER, gs://… or file:///FOLDER.")],
+    out: Annotated[Path, typer.Option(help="Folder to write them to.", file_okay=False)],
+    as_json: Json = False,
+) -> None:
+    """Bring a records folder from object storage to a local disk, checked file by file."""
+    from parity311.records.stage import stage_records
+
+    staged = stage_records(address, out)
+    found = {
+        "out": str(out),
+        "domains": list(staged.domains),
+        "files": len(staged.manifest["files"]),
+        "fingerprint": staged.fingerprint,
+    }
+    if as_json:
+        print_json(found)
+    else:
+        typer.echo(f"{found['files']} files, as they were written; domains: "
+                   f"{', '.join(staged.domains)}")  # fmt: skip
+        typer.echo(f"Next: parity311 records check {out}")
+
+
 @records_app.command("check")
 def check_command(
     records: Annotated[Path, typer.Argument(help="Folder of records.")],

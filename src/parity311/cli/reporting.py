@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from parity311.cli.options import (
+    Address,
     DayFirst,
+    EngineName,
     Json,
     Runs,
     Seed,
@@ -28,6 +29,9 @@ from parity311.cli.reporting_tables import (
     print_worlds,
 )
 from parity311.errors import InputError
+
+if TYPE_CHECKING:
+    from parity311.jobs.choose import Workplace
 
 app = typer.Typer(
     help="From complaints to estimated incidents, with intervals.", no_args_is_help=True
@@ -178,17 +182,24 @@ def validate_command(
         int, typer.Option(help="With --worlds: cities of each.", callback=within(1, 1000))
     ] = 20,
     first_seed: Annotated[int, seed_option("With --worlds: of the first city.")] = 7,
+    engine: EngineName = "local",
+    address: Address = "",
     workers: Workers = 0,
     seed: Seed = 0,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
     """Score every estimator against the truth of a synthetic city, or one in many worlds."""
+    from parity311.jobs.choose import choose_engine
+
+    if world and not is_worlds:
+        raise InputError(f"--world {world[0]} was given without --worlds; it goes with it.")
     if is_worlds == (city is not None):
-        raise InputError("Give either --city DIR, or --worlds to have cities built; not both.")
+        raise InputError("Give one of the two: --city DIR, or --worlds to have cities built.")
     if city is None:
         seeds = range(first_seed, first_seed + cities)
-        found = _try_worlds(domain, seeds, runs, world or [], workers or os.cpu_count() or 1)
+        where = choose_engine(engine, address, workers, "")
+        found = _try_worlds(domain, seeds, runs, world or [], where)
         if as_json:
             print_json(found)
         else:
@@ -204,7 +215,7 @@ def validate_command(
 
 
 def _try_worlds(
-    domain: str, seeds: range, runs: Path, worlds: list[str], n_workers: int
+    domain: str, seeds: range, runs: Path, worlds: list[str], where: Workplace
 ) -> dict[str, Any]:
     from parity311.pipelines.progress import progress_bars
     from parity311.studies.worlds import try_worlds
@@ -215,7 +226,7 @@ def _try_worlds(
             seeds,
             runs / "worlds",
             worlds=worlds,
-            n_workers=n_workers,
+            where=where,
             progress=progress,
         )
 

@@ -7,14 +7,15 @@ to send usage statistics, and a cluster that is started here asks for a token.
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import secrets
 import socket
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from importlib.util import find_spec
 from typing import Any
@@ -144,14 +145,16 @@ class RayEngine:
             make_token()
         import ray
 
+        _keep_from_printing()
         try:
-            ray.init(
-                address=self._address or "local",
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                runtime_env={"env_vars": dict(ONE_THREAD)},
-                **own,
-            )
+            with _silence():
+                ray.init(
+                    address=self._address or "local",
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    runtime_env={"env_vars": dict(ONE_THREAD)},
+                    **own,
+                )
         except Exception as error:
             first = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
             raise InputError(
@@ -171,7 +174,7 @@ class RayEngine:
                 f"A job needs {gpus} GPU and no machine of the cluster has it; start Ray there "
                 "with --num-gpus, or train on the processor."
             )
-        if self._asked > min(n_slots, max(room, 1)):
+        if min(self._asked, len(jobs)) > min(n_slots, max(room, 1)):
             raise InputError(
                 f"{self._asked} workers of {each:,} MB were asked for, and the cluster has "
                 f"{n_slots} cores and memory for {room}; ask for at most "
@@ -219,6 +222,31 @@ class RayEngine:
 
         with suppress(Exception):  # it may be gone, with its machine
             ray.kill(actor)
+
+
+def _keep_from_printing() -> None:
+    """Keep what Ray says of lost workers off standard output: it would land amid the JSON.
+
+    No option of Ray does. Nothing is lost: the driver tells of every job that was not done.
+    """
+    listener: Any = importlib.import_module("ray._private.worker")
+    if hasattr(listener, "print_to_stdstream"):
+        listener.print_to_stdstream = lambda *_, **__: None
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep Ray's own log from the terminal while it joins: what went wrong is told in one line."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(nowhere)
 
 
 def check_answers(address: str) -> None:

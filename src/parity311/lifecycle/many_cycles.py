@@ -54,11 +54,21 @@ def read_cities(path: Path) -> dict[str, CityOffice]:
         if not _NAME.fullmatch(name):
             raise InputError(f"{path}: {name!r} is no name of a city; use letters and digits.")
     found = {name: checked(CityOffice, one, f"{path}: {name}") for name, one in tables.items()}
-    for what in ("records", "database"):
-        given = [getattr(one, what) for one in found.values() if getattr(one, what)]
-        if len(set(given)) < len(given):
-            raise InputError(f"{path}: two cities have the same {what}; give each its own.")
+    _check_apart(path, "records", [str(Path(one.records).resolve()) for one in found.values()])
     return found
+
+
+def _check_apart(where: Path, what: str, places: Sequence[str]) -> None:
+    """Refuse a place that two cities share: nothing of one may be read for another."""
+    if len(set(places)) < len(places):
+        raise InputError(f"{where}: two cities have the same {what}; give each its own.")
+
+
+def _database_of(name: str, office: CityOffice, registry: Path) -> str:
+    """The registry of a city, by its one name."""
+    if "://" in office.database:
+        return office.database
+    return str(Path(office.database or registry / f"{name}.db").resolve())
 
 
 def run_cycles(
@@ -74,6 +84,8 @@ def run_cycles(
     progress: Progress,
 ) -> dict[str, Any]:
     """Run every domain of every city; how each ended, with a report in the folder of the steps."""
+    databases = [_database_of(name, office, registry) for name, office in cities.items()]
+    _check_apart(registry, "database", databases)
     jobs = []
     for name, office in cities.items():
         for slug in office.domains or domains:
@@ -94,7 +106,6 @@ def _job_of(
     name: str, office: CityOffice, config: CycleConfig, out: Path, registry: Path, by: str,
     reason: str,
 ) -> Job:  # fmt: skip
-    database = office.database or str((registry / f"{name}.db").resolve())
     return Job(
         "parity311.lifecycle.many_cycles:cycle_job",
         {
@@ -103,7 +114,7 @@ def _job_of(
             "levels": office.service_levels,
             "records": str(Path(office.records).resolve()),
             "out": str((out / name).resolve()),
-            "database": database,
+            "database": _database_of(name, office, registry),
             "by": by,
             "reason": reason,
         },

@@ -8,13 +8,9 @@ told is a mean over cities and how often an interval held.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
+import shutil
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -24,6 +20,9 @@ from parity311.city.departures import WORLDS, get_departure
 from parity311.city.process import ComplaintProcess
 from parity311.domains import get_domain
 from parity311.errors import InputError
+from parity311.jobs.choose import HERE, Workplace
+from parity311.jobs.drive import Outcome, check_done
+from parity311.jobs.job import Job, Task
 from parity311.reporting.validation import (
     INSPECTED_SHARE,
     N_QUINTILES,
@@ -35,6 +34,7 @@ from parity311.reporting.validation import (
 )
 from parity311.resampling import mean_interval
 from parity311.storage.folders import holds_own
+from parity311.storage.locks import one_writer
 from parity311.storage.strict_json import read_json, write_json
 
 RESERVED = "unseen"
@@ -56,7 +56,7 @@ def try_worlds(
     folder: Path,
     *,
     worlds: Sequence[str] = (),
-    n_workers: int = 1,
+    where: Workplace = HERE,
     progress: Progress,
 ) -> dict[str, Any]:
     """Score the default estimator in cities of every world.
@@ -67,8 +67,8 @@ def try_worlds(
         Holds a file a city and world; what is there is not done again.
     worlds
         Names of `departures`; all but the reserved one if empty.
-    n_workers
-        Cities at once, each in a process and on a core of its own.
+    where
+        Who builds and scores the cities; each is a job.
     """
     process = get_domain(domain).process
     if not isinstance(process, ComplaintProcess):
@@ -85,7 +85,7 @@ def try_worlds(
         (name, seed): folder / f"{domain}-{name}-{seed}.json" for seed in seeds for name in names
     }
     missing = [job for job, part in parts.items() if not part.exists()]
-    _score_cities(domain, missing, folder, n_workers, partial(progress, f"{domain}: cities"))
+    _score_cities(domain, missing, folder, where, progress)
     rows = [row for part in parts.values() for row in read_json(part)]
     found = summarise(rows)
     return {
@@ -98,48 +98,45 @@ def try_worlds(
 
 
 def _score_cities(
-    domain: str, jobs: list[tuple[str, int]], folder: Path, n_workers: int, progress: Any
+    domain: str,
+    missing: list[tuple[str, int]],
+    folder: Path,
+    where: Workplace,
+    progress: Progress,
 ) -> None:
-    """Score worlds and seeds, some at once; each is kept as soon as it is done."""
+    """Score worlds and seeds, each a job; each is kept as soon as it is done."""
+    jobs = [
+        Job(
+            "parity311.studies.worlds:score_city",
+            {"domain": domain, "world": world, "seed": seed},
+            name=f"{domain}-{world}-{seed}",
+        )
+        for world, seed in missing
+    ]
 
-    def keep(done: int, job: tuple[str, int], rows: list[dict[str, Any]]) -> None:
-        write_json(folder / f"{domain}-{job[0]}-{job[1]}.json", rows)
-        progress(done, len(jobs))
+    def keep(ended: int, total: int, outcome: Outcome) -> None:
+        if outcome.is_there:
+            write_json(folder / f"{outcome.job.name}.json", outcome.result)
+        progress(f"{domain}: cities", ended, total)
 
-    progress(0, len(jobs))
-    n_workers = min(n_workers, len(jobs))
-    if n_workers <= 1:
-        for done, job in enumerate(jobs, 1):
-            keep(done, job, score_city(domain, *job, folder))
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(n_workers, context, _take_core, (context.Value("i", 0),)) as pool:
-        waiting = {pool.submit(score_city, domain, *job, folder): job for job in jobs}
-        for done, future in enumerate(as_completed(waiting), 1):
-            keep(done, waiting[future], future.result())
-
-
-def _take_core(counter: Any) -> None:
-    """Keep a process on a core of its own, so that it starts no threads beside the others."""
-    if not hasattr(os, "sched_setaffinity"):
-        return
-    with counter.get_lock():
-        place, counter.value = counter.value, counter.value + 1
-    cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[place % len(cores)]})
+    with one_writer(folder):
+        progress(f"{domain}: cities", 0, len(jobs))
+        done = where.run(jobs, tell=keep)
+    check_done(done, len(jobs))
 
 
-def score_city(domain: str, world: str, seed: int, folder: Path) -> list[dict[str, Any]]:
-    """Build a city aside in a folder, score every trial, and leave nothing of it."""
+def score_city(task: Task) -> list[dict[str, Any]]:
+    """Build a city aside, score every trial, and leave nothing of the city, in whatever process."""
+    domain, world, seed = (task.spec[name] for name in ("domain", "world", "seed"))
     process = get_domain(domain).process
     assert isinstance(process, ComplaintProcess)
-    with TemporaryDirectory(dir=folder, prefix=".city-") as aside:
-        city = build_city(
-            [process], "small", seed, PARTICIPATION, CAPACITY,
-            out=Path(aside) / "city", world=world, workers=1,
-        )  # fmt: skip
-        case = case_from_city(city, process.slug)
-        found = score_trials(case, list(TRIALS), seed)
+    city = build_city(
+        [process], "small", seed, PARTICIPATION, CAPACITY,
+        out=task.out / "city", world=world, workers=1,
+    )  # fmt: skip
+    case = case_from_city(city, process.slug)
+    found = score_trials(case, list(TRIALS), seed)
+    shutil.rmtree(task.out / "city")
     return [_describe(row, world, seed) for row in found]
 
 

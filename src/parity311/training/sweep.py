@@ -371,7 +371,8 @@ def _keep_params(out: Path, params: Any, domain: Any, *, resume: bool) -> None:
     from parity311.training.checkpoint import digest_arrays
 
     own = (PARAMS, CHUNKS, "chunk-*", FAILURES, COMPILED)
-    if not holds_own(out, own, "a sweep", TrainingError):
+    # One that no engine took on has its process alone, and nothing to go on with.
+    if not holds_own(out, own, "a sweep", TrainingError) or not any(out.glob("chunk-*")):
         write_params(out / PARAMS, params)
         return
     if not resume:

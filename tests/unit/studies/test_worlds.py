@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 
 from parity311.errors import InputError, RunError
+from parity311.jobs.choose import Workplace
+from parity311.jobs.job import Task
 from parity311.studies import worlds
 from parity311.studies.worlds import check_bars, summarise, try_worlds
+
+IN_LINE = Workplace(n_workers=1)
+"""In this process, where the functions that a test puts in their place are."""
 
 
 def silent(*_: object) -> None:
@@ -61,14 +66,15 @@ def test_the_bars_notice_what_does_not_hold(rows: list[dict], missed: int) -> No
 def test_what_is_kept_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[tuple[str, int]] = []
 
-    def score(domain: str, world: str, seed: int, folder: Path) -> list[dict]:
+    def score(task: Task) -> list[dict]:
+        world, seed = task.spec["world"], task.spec["seed"]
         done.append((world, seed))
         if len(done) == 3:
             raise KeyboardInterrupt
         return [row(world, 0.01 * seed)]
 
     monkeypatch.setattr(worlds, "score_city", score)
-    asked: dict[str, Any] = {"worlds": ["default", "gamma"], "progress": silent}
+    asked: dict[str, Any] = {"worlds": ["default", "gamma"], "progress": silent, "where": IN_LINE}
     with pytest.raises(KeyboardInterrupt):
         try_worlds("crane", [1, 2], tmp_path / "worlds", **asked)
     found = try_worlds("crane", [1, 2], tmp_path / "worlds", **asked)
@@ -80,8 +86,8 @@ def test_what_is_kept_is_not_done_again(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_reserved_world_is_tried_only_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worlds, "score_city", lambda domain, world, *_: [row(world, 0.0)])
-    names = try_worlds("crane", [1], tmp_path / "all", progress=silent)["worlds"]
+    monkeypatch.setattr(worlds, "score_city", lambda task: [row(task.spec["world"], 0.0)])
+    names = try_worlds("crane", [1], tmp_path / "all", where=IN_LINE, progress=silent)["worlds"]
     assert worlds.RESERVED not in names
     assert len(names) == 11
     named = try_worlds("crane", [1], tmp_path / "one", worlds=["unseen"], progress=silent)
