@@ -1,7 +1,7 @@
 """Figures of `explanation/audit.md` and others, from what the benchmarks printed.
 
     python -m docs.audit_figures audit shapley records   run these again and keep what they print
-    python -m docs.audit_figures recommend               the same for serving
+    python -m docs.audit_figures recommend desk          the same for serving, and for the desk
 
 `records` imports ten million rows: about five minutes and 7 GB of disk.
 """
@@ -20,6 +20,7 @@ COMMANDS = {
     "shapley": ("bench", "shapley", "--json"),
     "records": ("bench", "records", "--rows", "10000000", "--json"),
     "recommend": ("bench", "recommend", "--json"),
+    "desk": ("bench", "desk", "--complaints", "20000", "--json"),
 }
 ROWS = {
     "false_fail": "equal service, 2,000 cases a stratum",
@@ -157,6 +158,43 @@ def recommend_block() -> str:
             f"Load of the {found['cores']} cores at the end: {found['load']:.1f}.",
         ]
     )
+
+
+DESK_LINES = {
+    "score": "recommending for one complaint",
+    "score_processor": "the same, of the processor",
+    "filing": "a complaint filed by Open311 and stored",
+    "queue_page": "a page of the queue",
+}
+
+
+def desk_block() -> str:
+    """How the desk fares under load."""
+    found = kept("desk")
+    lines = ["| the server's own time | median | 99th percentile |", "| --- | ---: | ---: |"]
+    for name, words in DESK_LINES.items():
+        one = found[name]
+        lines.append(f"| {words} | {one['median_ms']:.1f} ms | {one['p99_ms']:.1f} ms |")
+    limits, looks = found["limits"], found["memory"]
+    (first, low), (last, high) = looks[1], looks[-1]
+    reached = [
+        f"{name} {'is kept' if value <= limits[limit] else 'is missed'}"
+        for name, value, limit in (
+            ("5 ms for scoring", found["score"]["p99_ms"], "score_p99_ms"),
+            ("100 ms for a page", found["queue_page"]["p99_ms"], "queue_p99_ms"),
+        )
+    ]
+    told = (
+        f"{found['rate']:.0f} complaints a second were due for {found['seconds']:.0f} s beside "
+        f"{found['open_cases']:,} open cases, with today's rule deciding; {found['held']:.0f} a "
+        f"second were taken within that time, {found['refused']} failed. One filing took "
+        f"{found['processor_ms_a_filing']:.1f} ms of the processor, all told. Of what was set as a "
+        f"limit at the 99th percentile, {' and '.join(reached)}. Memory was {low:.0f} MB after "
+        f"{first:,} complaints and {high:.0f} MB after {last:,}. Load of the {found['cores']} "
+        f"cores before and after: {found['load_before']:.1f} and {found['load_after']:.1f}; above "
+        f"{found['cores']}, others' work is in these times."
+    )
+    return "\n".join([*lines, "", told])
 
 
 def _beside_peer(found: dict[str, Any], n_cases: int) -> str:

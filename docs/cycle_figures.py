@@ -58,10 +58,15 @@ def run_all(folder: Path, domains: Sequence[str], part: str) -> None:
         print(f"{slug}, {weight}: {found['outcome']}", flush=True)
 
 
-def gather(folder: Path) -> dict[str, Any]:
-    """All that was run, in the domains' order."""
-    files = [folder / f"{slug}-{weight}.json" for slug in all_domains() for weight in WEIGHTS]
-    rows = [json.loads(one.read_text()) for one in files if one.exists()]
+def gather(folder: Path, kept: Path = KEPT) -> dict[str, Any]:
+    """All that was run, in the domains' order; what has no file here stays as it was kept."""
+    before = json.loads(kept.read_text())["cycles"] if kept.exists() else []
+    known = {(row["domain"], row["equity"]): row for row in before}
+    for one in folder.glob("*.json"):
+        row = json.loads(one.read_text())
+        known[row["domain"], row["equity"]] = row
+    order = [(slug, weight) for slug in all_domains() for weight in WEIGHTS]
+    rows = [known[one] for one in order if one in known]
     return {"city": f"small {SEED}, strong, scarce", "agent": RULE, "cycles": rows}
 
 

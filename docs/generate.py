@@ -22,7 +22,13 @@ from typing import Any
 from tools.house import draw_plan
 
 from docs import under_reporting
-from docs.audit_figures import audit_block, recommend_block, records_block, shapley_block
+from docs.audit_figures import (
+    audit_block,
+    desk_block,
+    recommend_block,
+    records_block,
+    shapley_block,
+)
 from docs.ceilings import ceilings_block
 from docs.city_years import city_years_block
 from docs.cycle_figures import cycle_block
@@ -78,6 +84,7 @@ FILES = (
     "docs/explanation/what-agents-reach.md",
     "docs/explanation/city-years.md",
     "docs/how-to/use-nyc-open-data.md",
+    "docs/how-to/deploy.md",
     "docs/how-to/route-complaints.md",
     "docs/how-to/watch-a-policy.md",
     "docs/how-to/release-a-policy.md",
@@ -289,6 +296,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "bench-shapley": shapley_block,
     "bench-records": records_block,
     "bench-recommend": recommend_block,
+    "bench-desk": desk_block,
     "cycles": cycle_block,
     "feedback": feedback_block,
     "kills": kills_block,

@@ -23,8 +23,8 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 """Folders outside the package whose imports count as use by tests or docs."""
 
 LIMITS = {
-    "lines": 103_500,
-    "single importers": 126,
+    "lines": 106_500,
+    "single importers": 121,
     "class names used twice": 0,
     "public names nobody imports": 2,
     "cycles": 0,
@@ -39,7 +39,10 @@ tables and gates are each read on their own. And by twelve
 thousand lines and twenty modules for what a city runs: the cycle and the watch (`lifecycle`),
 `service_levels`, files of agencies (`feeds`), runs side by side, and the paper's programme. And by
 twelve thousand lines and twenty-two modules for the desk (`desk`), the engine under all studies
-(`jobs`), exports and links of records, first screens of the pages, and the leaderboard."""
+(`jobs`), exports and links of records, first screens of the pages, and the leaderboard. And by
+three thousand lines for what the desk exchanges with others (`desk.partners`,
+`desk.exporting`), what people say in it (`desk.rooms.voices`) and its load (`bench.desk`); rooms of the desk, which only
+their list imports, count as those of a domain do."""
 
 
 @dataclass
@@ -186,8 +189,10 @@ def single_importers(modules: dict[str, Module]) -> list[str]:
 
 
 def is_room(name: str, user: str) -> bool:
-    """Whether both lie in the folder of one domain."""
+    """Whether both lie in the folder of one domain, or it is a room that the desk lists."""
     one, other = name.split("."), user.split(".")
+    if one[1:3] == ["desk", "rooms"]:
+        return True
     return one[1:2] == ["domains"] and one[:3] == other[:3] and len(one) > 3
 
 

@@ -6,20 +6,25 @@ Chromium is the system's (`make programs` installs it where it may); without one
 from __future__ import annotations
 
 import shutil
-import socket
-import threading
-import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
+from tests.browser.desk_day import (
+    audit_of,
+    differences,
+    log_in,
+    open_last_days,
+    serving,
+    work_days,
+)
 from tests.conftest import write_folder
 from tests.unit.desk.conftest import open_small
 from tests.unit.desk.staff import SmallDesk
 from tests.unit.lifecycle.offices import busy_tables
 
-from parity311.desk.app import make_app
+from parity311.feeds.desk_export import import_desk_export
 
 pytestmark = pytest.mark.slow
 
@@ -31,11 +36,11 @@ LOOKS: dict[str, dict[str, Any]] = {
     "320 px": {"viewport": {"width": 320, "height": 640}},
 }
 PAGES = {
-    "": ("/", "/login", "/status", "/nowhere"),
-    "intake": ("/queue", "/queue?status=decided", "/account"),
+    "": ("/", "/login", "/status", "/choices", "/nowhere"),
+    "intake": ("/queue", "/queue?status=decided", "/account", "/survey"),
     "supervisor": ("/office",),
     "auditor": ("/audit",),
-    "administrator": ("/accounts", "/keys"),
+    "administrator": ("/accounts", "/keys", "/partners"),
 }
 
 
@@ -47,17 +52,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SmallDesk
     folder = tmp_path_factory.mktemp("browser")
     records = write_folder(folder / "records", busy_tables())
     small = open_small(records, folder / "desk", str(folder / "desk.db"))
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen(64)
-        server = uvicorn.Server(uvicorn.Config(make_app(small.desk), log_level="critical"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.05)
-        yield small, f"http://127.0.0.1:{listening.getsockname()[1]}"
-        server.should_exit = True
-        thread.join(timeout=20)
+    with serving(small) as base:
+        yield small, base
 
 
 @pytest.fixture(scope="module")
@@ -68,14 +64,6 @@ def browser() -> Iterator[Any]:
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield found
         found.close()
-
-
-def log_in(page: Any, base: str, small: SmallDesk, role: str) -> None:
-    page.goto(f"{base}/login")
-    page.fill("[name=name]", role)
-    page.fill("[name=password]", small.passwords[role])
-    page.press("[name=password]", "Enter")
-    page.wait_for_url(lambda url: "/login" not in url)
 
 
 def violations(page: Any) -> list[str]:
@@ -157,3 +145,20 @@ def test_a_case_is_decided_by_keyboard_alone(served: tuple[SmallDesk, str], brow
     assert problems == []
     assert small.problems == []
     context.close()
+
+
+def test_days_worked_in_the_browser_leave_the_citys_own_audit(
+    served: tuple[SmallDesk, str], browser: Any, tmp_path: Path
+) -> None:
+    """A few cases; `python -m tests.browser.desk_day CITY` works a whole day of a city."""
+    records = served[0].desk.folder.parent / "records"
+    small = open_last_days(records, tmp_path, 20)
+    work_days(small, browser, tmp_path / "desk.zip", 20, every_hours=48)
+    acts = [one.action for one in small.log]
+    assert {"accept", "override"} <= set(acts)
+    assert small.problems == []
+    import_desk_export(records, tmp_path / "desk.zip", tmp_path / "after")
+    found = [audit_of(one, tmp_path / "runs") for one in (records, tmp_path / "after")]
+    assert differences(*found) == []
+    # What differs is noticed.
+    assert differences({"a": [1.0, None]}, {"a": [1.5, None]}) == [".a.0: 1.0 and 1.5"]

@@ -188,6 +188,22 @@ def test_what_cannot_be_judged_is_grey() -> None:
 def test_a_year_of_evidence_begins_anew() -> None:
     first, n_days = days_of_year(SINCE, SINCE + timedelta(days=400))
     assert (first, n_days) == (SINCE + timedelta(days=365), 35)
+    assert days_of_year(SINCE, SINCE + timedelta(days=366)) == (SINCE + timedelta(days=365), 1)
+
+
+def test_a_whole_year_is_looked_at_before_the_next_begins() -> None:
+    assert days_of_year(SINCE, SINCE + timedelta(days=365)) == (SINCE, 365)
+    slots = Slots(np.array([0, 364]), np.array([True, False]), np.array([0.1, 0.9]), np.ones(2))
+    found = detection_light(slots, since=SINCE, n_days=365, spec=SPEC)
+    assert found.path[-1][1] > 0
+    assert "the lead is" in found.words
+
+
+def test_no_lead_is_told_of_days_without_a_drawn_visit() -> None:
+    slots = Slots(np.array([0, 1]), np.array([True, False]), np.array([0.1, 0.9]), np.ones(2))
+    found = detection_light(slots, since=SINCE, n_days=200, spec=SPEC)
+    assert np.isnan(found.value)
+    assert "no visit was drawn" in found.words
 
 
 @pytest.mark.parametrize("bad", [{"alpha": 0.0}, {"gap_margin": 2.0}, {"most_overrides": -1}])

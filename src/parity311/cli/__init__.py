@@ -24,7 +24,12 @@ from parity311.cli.cycle import (
     watch_command,
     weigh_command,
 )
-from parity311.cli.desk import backup_command, restore_command, serve_command
+from parity311.cli.desk import (
+    backup_command,
+    desk_export_command,
+    restore_command,
+    serve_command,
+)
 from parity311.cli.leaderboard import leaderboard_command
 from parity311.cli.lifecycle import policies_app
 from parity311.cli.off_policy import backtest_command
@@ -92,6 +97,7 @@ app.command("recommend")(recommend_command)
 app.command("evaluate")(evaluate_command)
 app.command("serve")(serve_command)
 app.command("backup")(backup_command)
+app.command("desk-export")(desk_export_command)
 app.command("restore")(restore_command)
 
 

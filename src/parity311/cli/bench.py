@@ -206,6 +206,38 @@ def bench_recommend_command(
     print_figures(found, as_json)
 
 
+@bench_app.command("desk")
+def bench_desk_command(
+    records: Annotated[
+        Path | None,
+        typer.Option(help="Records folder, or a city; the one of `parity311 serve` if not given."),
+    ] = None,
+    open_cases: Annotated[
+        int, typer.Option("--open", help="Open cases of the queue.", callback=within(1, 1_000_000))
+    ] = 10_000,
+    complaints: Annotated[
+        int,
+        typer.Option(
+            help="Complaints that are taken in before, for memory.", callback=within(1, 10_000_000)
+        ),
+    ] = 100_000,
+    rate: Annotated[
+        float, typer.Option(help="Complaints filed a second.", callback=within(1, 100_000))
+    ] = 200.0,
+    seconds: Annotated[float, typer.Option(help="For how long.", callback=within(1, 3600))] = 60.0,
+    as_json: Json = False,
+) -> None:
+    """The desk under load: filing at a steady rate, a long queue, memory (ten minutes)."""
+    from parity311.bench.desk import bench_desk
+    from parity311.cli.desk import demo_city
+
+    found = bench_desk(
+        records or demo_city(("heat", "elevator")), n_open=open_cases, n_complaints=complaints,
+        rate=rate, seconds=seconds,
+    )  # fmt: skip
+    print_figures(found, as_json)
+
+
 @bench_app.command("run")
 def bench_run_command(
     preset: Preset = "small",

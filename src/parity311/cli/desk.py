@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from parity311.cli.options import DEFAULT_DATABASE, DatabaseOption, check_packages, within
+from parity311.cli.options import DEFAULT_DATABASE, DatabaseOption, Runs, check_packages, within
 from parity311.errors import InputError
 
 NEEDS = ("fastapi", "uvicorn", "argon2", "multipart", "structlog", "prometheus_client")
@@ -75,6 +75,15 @@ def serve_command(
         "127.0.0.1"
     ),
     port: Annotated[int, typer.Option(help="Port.", callback=within(1, 65_535))] = 8311,
+    blind: Annotated[
+        float,
+        typer.Option(
+            help="Share of new cases that staff decide before they see the recommendation, to "
+            "measure how far it anchors them.",
+            callback=within(0.0, 0.5),
+        ),
+    ] = 0.05,
+    runs: Runs = Path("runs"),
     behind_https: Annotated[
         bool, typer.Option(help="A proxy before the desk speaks HTTPS: cookies for it alone.")
     ] = False,
@@ -95,7 +104,7 @@ def serve_command(
     _check_domains(chosen)
     _check_port(host, port)
     config = ServeConfig(
-        records=records or replay or _demo_city(chosen),
+        records=records or replay or demo_city(chosen),
         folder=folder,
         database=database,
         domains=chosen,
@@ -105,6 +114,8 @@ def serve_command(
         speed=speed,
         left_share=left_to_today,
         behind_https=behind_https,
+        blind_share=blind,
+        runs=runs,
     )
     desk, played, made = open_desk(config)
     for name, password in made:
@@ -136,6 +147,23 @@ def restore_command(
     typer.echo(f"{restore(backup, database):,} rows in place")
 
 
+def desk_export_command(
+    out: Annotated[Path, typer.Option(help="File to write; it must not be there.", dir_okay=False)],
+    database: DatabaseOption = DEFAULT_DATABASE,
+) -> None:
+    """Write what came to the desk and what was decided, for `records import`; work may go on."""
+    check_packages()
+    if out.exists():
+        raise InputError(f"{out} is there already; name another file with --out.")
+    from parity311.desk.exporting import export_desk
+    from parity311.lifecycle.database import Database
+
+    found = export_desk(Database(database), out)
+    for name, entry in found["files"].items():
+        typer.echo(f"{name:<16} {entry['rows']:>9,} rows")
+    typer.echo(f"Next: parity311 records import RECORDS {out} --out records/after")
+
+
 def _check_domains(chosen: tuple[str, ...]) -> None:
     from parity311.domains import get_domain
 
@@ -158,7 +186,7 @@ def _check_port(host: str, port: int) -> None:
             ) from error
 
 
-def _demo_city(domains: tuple[str, ...]) -> Path:
+def demo_city(domains: tuple[str, ...]) -> Path:
     """A small city of these domains, built once."""
     from parity311.city.ensure import open_or_build
     from parity311.domains import get_domain

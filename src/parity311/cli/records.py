@@ -118,10 +118,19 @@ def import_command(
 ) -> None:
     """Turn exports into the canonical tables; every row is kept, counted or set aside."""
     from parity311.feeds.citymap import named_city_map
+    from parity311.feeds.desk_export import import_desk_export, is_desk_export
     from parity311.feeds.importing import ImportOptions, import_records
     from parity311.pipelines.progress import progress_bars
-    from parity311.records.quality import describe_notes
 
+    if any(map(is_desk_export, paths)):
+        if len(paths) != 2 or is_desk_export(paths[0]):
+            raise InputError(
+                "A desk's export is put onto the records that its desk was opened on; give these "
+                "two, the records first."
+            )
+        manifest = import_desk_export(paths[0], paths[1], out, overwrite=overwrite)
+        _tell_import(manifest, out, as_json)
+        return
     options = ImportOptions(
         domains=_split(domains),
         since=since.date() if since else None,
@@ -135,6 +144,13 @@ def import_command(
     own = named_city_map(city_map)
     with progress_bars() as report:
         manifest = import_records(paths, out, options, report, city_map=own)
+    _tell_import(manifest, out, as_json)
+
+
+def _tell_import(manifest: dict[str, Any], out: Path, as_json: bool) -> None:
+    """What an import made of what it was given."""
+    from parity311.records.quality import describe_notes
+
     if as_json:
         print_json(
             {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib import resources
@@ -62,6 +63,7 @@ def make_app(
 
 async def _guard(request: Request, go_on: Next) -> Response:
     """Refuse other sites' posts and oversized bodies; give every answer its headers."""
+    began = time.perf_counter()
     length = request.headers.get("content-length", "0")
     if not is_same_site(request):
         response = render_error(request, 403, "This form was sent from another site; it was "
@@ -72,6 +74,11 @@ async def _guard(request: Request, go_on: Next) -> Response:
         )
     else:
         response = await go_on(request)
+    timings = {**getattr(request.state, "timings", {})}
+    timings["total"] = 1000 * (time.perf_counter() - began)
+    response.headers["Server-Timing"] = ", ".join(
+        f"{name};dur={took:.3f}" for name, took in timings.items()
+    )
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     if not request.url.path.startswith("/static/"):

@@ -19,7 +19,16 @@ from sqlalchemy.orm import Session
 from parity311.desk import ledger
 from parity311.desk.accounts import Actor, utc_now
 from parity311.desk.refusals import DeskRefusal, NothingThereError, OvertakenError
-from parity311.desk.tables import DECIDED, OPEN, CaseRow, NoteRow, ReportRow, VisitRow
+from parity311.desk.tables import (
+    CLOSED,
+    DECIDED,
+    OPEN,
+    CaseRow,
+    DeskLogRow,
+    NoteRow,
+    ReportRow,
+    VisitRow,
+)
 from parity311.records.schema import SERVICE_LEVEL_DAYS
 
 CLAIM_MINUTES = 15
@@ -39,6 +48,7 @@ OVERRIDE_REASONS = {
 }
 """Why staff decide otherwise; `other` needs words."""
 TODAY_WORDS = "today's rule"
+BLIND_REASON = "decided without seeing the recommendation"
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,12 @@ def read_queue(session: Session, asked: QueueQuery, now: datetime) -> dict[str, 
     }
 
 
+def has_decided(session: Session, actor: Actor) -> bool:
+    """Whether somebody ever decided a case here; the tour is open until then."""
+    asked = select(DeskLogRow.seq).where(DeskLogRow.actor == actor.name).limit(1)
+    return session.scalars(asked).first() is not None
+
+
 def count_open(session: Session) -> int:
     """Cases that wait for a decision."""
     return session.scalar(select(func.count()).where(CaseRow.status == "open")) or 0
@@ -90,28 +106,47 @@ def count_open(session: Session) -> int:
 def summary_of(row: CaseRow, now: datetime) -> dict[str, Any]:
     """A case as a line of the queue."""
     claimed = row.claimed_by if row.claimed_until > utc_now() else ""
-    return {
-        "complaint_id": row.complaint_id,
-        "domain": row.domain,
-        "category": row.category,
-        "severity": row.severity,
-        "received_at": row.received_at,
-        "status": row.status,
-        "action": row.action,
-        "goes": row.goes,
-        "escalates": row.escalates,
-        "todays_action": row.todays_action,
-        "recommended_by": row.version if row.arm == "policy" else TODAY_WORDS,
-        "fallback": row.fallback,
-        "sure": say_sure(row),
-        "reasons": json.loads(row.reasons),
-        "n_reports": row.n_reports,
-        "clock": service_clock(row, now),
-        "claimed_by": claimed,
-        "chosen": row.chosen,
-        "decided_by": row.decided_by,
-        "decided_at": row.decided_at,
-    }
+    return hide_if_blind(
+        row,
+        {
+            "complaint_id": row.complaint_id,
+            "domain": row.domain,
+            "category": row.category,
+            "severity": row.severity,
+            "received_at": row.received_at,
+            "status": row.status,
+            "action": row.action,
+            "goes": row.goes,
+            "escalates": row.escalates,
+            "todays_action": row.todays_action,
+            "recommended_by": row.version if row.arm == "policy" else TODAY_WORDS,
+            "fallback": row.fallback,
+            "sure": say_sure(row),
+            "reasons": json.loads(row.reasons),
+            "n_reports": row.n_reports,
+            "clock": service_clock(row, now),
+            "claimed_by": claimed,
+            "chosen": row.chosen,
+            "decided_by": row.decided_by,
+            "decided_at": row.decided_at,
+            "is_blind": row.is_blind,
+        },
+    )
+
+
+HIDDEN = {
+    "action": "", "goes": "", "escalates": False, "todays_action": "", "recommended_by": "",
+    "fallback": "", "sure": "", "reasons": [], "margin": None, "agreement": None,
+    "price_effect": "", "policy": "", "features": {},
+}  # fmt: skip
+"""What staff are not shown of a blind case before they decide it."""
+
+
+def hide_if_blind(row: CaseRow, told: dict[str, Any]) -> dict[str, Any]:
+    """The same without what was recommended, where that is hidden until somebody decided."""
+    if not row.is_blind or row.status != OPEN:
+        return told
+    return told | {name: value for name, value in HIDDEN.items() if name in told}
 
 
 def say_sure(row: CaseRow) -> str:
@@ -162,7 +197,7 @@ def read_case(session: Session, complaint_id: str, now: datetime) -> dict[str, A
     )
     notes = session.scalars(select(NoteRow).where(NoteRow.case_number == row.number))
     log = ledger.entries_about(session, row.complaint_id, row.domain)
-    return summary_of(row, now) | {
+    return summary_of(row, now) | hide_if_blind(row, {
         "tract": row.tract,
         "building_id": row.building_id,
         "units": row.units,
@@ -193,7 +228,7 @@ def read_case(session: Session, complaint_id: str, now: datetime) -> dict[str, A
              "reason": one.reason, "chosen": one.details.get("chosen", "")}
             for one in log
         ],
-    }  # fmt: skip
+    })  # fmt: skip
 
 
 def likely_duplicates(session: Session, row: CaseRow) -> list[dict[str, Any]]:
@@ -238,6 +273,7 @@ def accept(session: Session, actor: Actor, complaint_id: str, now: datetime) -> 
     """Do as recommended; number of the entry."""
     row = _undecided(session, complaint_id)
     _refuse_claimed(row, actor)
+    _refuse_blind(row)
     return _decide(session, actor, row, ledger.ACCEPT, row.action, "as recommended", now)
 
 
@@ -263,6 +299,7 @@ def accept_many(
         )
     for row in rows:
         _refuse_claimed(row, actor)
+        _refuse_blind(row)
     for row in rows:
         _decide(session, actor, row, ledger.ACCEPT, row.action, "as recommended, together", now)
     return chosen
@@ -277,28 +314,76 @@ def override(
     _refuse_claimed(row, actor)
     if action not in actions:
         raise DeskRefusal(f"{action[:40]!r} was chosen; allowed are {', '.join(actions)}.")
+    _refuse_blind(row)
     if action == row.action:
         raise DeskRefusal(f"{action} is what was recommended; accept it, or choose another.")
     if reason not in OVERRIDE_REASONS:
         raise DeskRefusal(
             f"The reason {reason[:40]!r} was given; choose one of {', '.join(OVERRIDE_REASONS)}."
         )
+    more = _seal_note(session, row, note)
+    if reason == "other" and not more:
+        raise DeskRefusal("For another reason some words are needed; write them in the note.")
+    return _decide(session, actor, row, ledger.OVERRIDE, action, reason, now, **more)
+
+
+def decide_blind(
+    session: Session, actor: Actor, complaint_id: str, action: str, note: str,
+    actions: Sequence[str], now: datetime,
+) -> int:  # fmt: skip
+    """Decide a case whose recommendation is hidden; number of the entry."""
+    row = _undecided(session, complaint_id)
+    _refuse_claimed(row, actor)
+    if not row.is_blind:
+        raise DeskRefusal(
+            f"The recommendation for {row.complaint_id} is shown; accept it, or choose another."
+        )
+    if action not in actions:
+        raise DeskRefusal(f"{action[:40]!r} was chosen; allowed are {', '.join(actions)}.")
+    more = _seal_note(session, row, note)
+    act = ledger.ACCEPT if action == row.action else ledger.OVERRIDE
+    return _decide(session, actor, row, act, action, BLIND_REASON, now, was_blind=True, **more)
+
+
+def merge(session: Session, actor: Actor, complaint_id: str, into: str, now: datetime) -> int:
+    """Close a case as a duplicate of another that is not closed; number of the entry."""
+    row = _undecided(session, complaint_id)
+    _refuse_claimed(row, actor)
+    other = find_case(session, into.strip())
+    if other.number == row.number or other.domain != row.domain:
+        raise DeskRefusal(
+            f"{into[:60]!r} was given; a case joins another one of {row.domain.replace('_', ' ')}."
+        )
+    if other.status == CLOSED or other.duplicate_of:
+        raise OvertakenError(
+            f"Case {other.complaint_id} is closed; join one that is still worked on."
+        )
+    entry = _decide(
+        session, actor, row, ledger.MERGE, ledger.MERGED, "the same problem", now,
+        into=other.complaint_id,
+    )  # fmt: skip
+    row.status, row.duplicate_of = CLOSED, other.complaint_id
+    row.closed_at, row.disposition = now.isoformat(timespec="seconds"), ledger.MERGED
+    other.n_reports += row.n_reports
+    return entry
+
+
+def _seal_note(session: Session, row: CaseRow, note: str) -> dict[str, str]:
+    """Keep what somebody wrote apart from the log, which gets its hash."""
     words = note.strip()
     if len(words) > LONGEST_NOTE or "\0" in words:
         raise DeskRefusal(f"The note has {len(words):,} characters; {LONGEST_NOTE:,} are allowed.")
-    if reason == "other" and not words:
-        raise DeskRefusal("For another reason some words are needed; write them in the note.")
-    more: dict[str, Any] = {}
-    if words:
-        salt, more["note_sha256"] = ledger.sealed(words)
-        session.add(NoteRow(case_number=row.number, salt=salt, words=words))
-    return _decide(session, actor, row, ledger.OVERRIDE, action, reason, now, **more)
+    if not words:
+        return {}
+    salt, sealed = ledger.sealed(words)
+    session.add(NoteRow(case_number=row.number, salt=salt, words=words))
+    return {"note_sha256": sealed}
 
 
 def undo(session: Session, actor: Actor, complaint_id: str) -> int:
     """Take one's decision back within a moment; number of the entry."""
     row = find_case(session, complaint_id)
-    if row.status != DECIDED or row.decided_by != actor.name:
+    if not _stands(row) or row.decided_by != actor.name:
         raise OvertakenError(
             f"Case {row.complaint_id} has no decision of yours to take back; look at it as it is."
         )
@@ -312,13 +397,21 @@ def undo(session: Session, actor: Actor, complaint_id: str) -> int:
         reason="taken back", details={"case": row.complaint_id, "role": actor.role,
                                       "takes_back": row.decided_seq},
     )  # fmt: skip
+    if row.duplicate_of:
+        find_case(session, row.duplicate_of).n_reports -= row.n_reports
+        row.duplicate_of = row.closed_at = row.disposition = ""
     row.status, row.chosen, row.decided_by, row.decided_at, row.decided_seq = OPEN, "", "", "", 0
     return entry.seq
 
 
+def _stands(row: CaseRow) -> bool:
+    """Whether a decision of staff is the last that happened to a case."""
+    return row.status == DECIDED or bool(row.duplicate_of)
+
+
 def is_fresh(row: CaseRow) -> bool:
     """Whether a decision can still be taken back."""
-    if row.status != DECIDED or not row.decided_at:
+    if not _stands(row) or not row.decided_at:
         return False
     age = datetime.now(UTC) - datetime.fromisoformat(row.decided_at)
     return age <= timedelta(seconds=UNDO_SECONDS)
@@ -340,6 +433,14 @@ def _refuse_claimed(row: CaseRow, actor: Actor) -> None:
         raise OvertakenError(
             f"{row.claimed_by} is working on case {row.complaint_id} until "
             f"{row.claimed_until[11:16]} UTC; take another, or ask them."
+        )
+
+
+def _refuse_blind(row: CaseRow) -> None:
+    if row.is_blind:
+        raise DeskRefusal(
+            f"The recommendation for {row.complaint_id} is hidden until somebody decided; open the "
+            "case and choose an action."
         )
 
 

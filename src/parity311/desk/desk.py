@@ -9,11 +9,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.orm import Session
+
 from parity311.desk.offices import DeskOffice
 from parity311.desk.refusals import NothingThereError
 from parity311.desk.tables import SettingRow
 from parity311.lifecycle.database import Database
 from parity311.lifecycle.registry import Registry
+
+OPENED = "opened"
+"""Setting: when the desk began by the city's time, and its domains."""
+FED_TO = "replay_fed_to"
+"""Setting: how far a replay came."""
 
 
 @dataclass
@@ -59,6 +66,10 @@ class Desk:
     is_synthetic: bool = True
     """whether complaints come from a generated city, which every page says"""
     behind_https: bool = False
+    blind_share: float = 0.0
+    """share of new cases that staff decide before they see what is recommended"""
+    runs: Path | None = None
+    """folder of runs that auditors and groups are shown"""
     more: dict[str, Any] = field(default_factory=dict)
     """what rooms keep between requests, by the name of the room"""
 
@@ -83,5 +94,10 @@ class Desk:
     def recall(self, name: str) -> Any:
         """A setting as it was kept; None where it never was."""
         with self.database.reading() as session:
-            row = session.get(SettingRow, name)
-            return json.loads(row.value) if row else None
+            return recall(session, name)
+
+
+def recall(session: Session, name: str) -> Any:
+    """A setting as it was kept; None where it never was."""
+    row = session.get(SettingRow, name)
+    return json.loads(row.value) if row else None

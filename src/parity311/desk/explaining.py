@@ -1,7 +1,7 @@
 """What a complainant reads about their complaint: at most 120 plain words, from fixed sentences.
 
 It says what was told, what happens and by when, who decided, why, what is not looked at, and what
-one can do. It never says anything about who lives there.
+one can do. It never says anything about who lives there. Every sentence is translated whole.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 from datetime import datetime
 
+from parity311.desk.languages import ENGLISH, Say, speak
 from parity311.desk.tables import CLOSED, OPEN, CaseRow
+from parity311.explain.phrases import action_words
 from parity311.records.schema import SERVICE_LEVEL_DAYS
 
 MOST_WORDS = 120
@@ -23,46 +25,73 @@ ENDED = {
     "other": "It was closed without a visit.",
 }
 """How a case ended, by class: never bare "closed"."""
+SENTENCES = {
+    "told": "You told us about {what} on {day}.",
+    "reports": "We have {n} reports of it.",
+    "waits": "It waits to be looked at.",
+    "worked": "It is being worked on.",
+    "goal": "Our goal for this kind is {days} days: by {day}.",
+    "goal_day": "Our goal for this kind is one day: by {day}.",
+    "nobody": "Nobody has decided yet. A staff member will; a program only makes a suggestion.",
+    "same": "A staff member chose “{chosen}”. A program had suggested the same.",
+    "other": "A staff member chose “{chosen}”. A program had suggested “{said}”.",
+    "why": "What counted: {reason}.",
+    "why_two": "What counted: {reason}, and {second}.",
+    "no_why": "No one detail decided it.",
+    "not_used": "We did not look at your name, your language or who you are.",
+    "to_do": "You can call 311 to tell us more or to ask that a person look again. "
+    "If someone is in danger, call 911.",
+}
+WHOLE_OFFICE = {"visit": "Inspect", "wait": "Defer", "duplicate": "Merge"}
+"""What is chosen where a policy decides for the whole office, by an action with words."""
 
 
-def explain_case(row: CaseRow) -> list[str]:
+def explain_case(row: CaseRow, language: str = ENGLISH) -> list[str]:
     """Paragraphs for the person who complained."""
-    told = f"You told us about {row.domain.replace('_', ' ')} on {_day(row.received_at)}."
+    say = speak(language)
+    what = say(row.domain.replace("_", " "))
+    told = say(SENTENCES["told"]).format(what=what, day=_day(row.received_at, language))
     if row.n_reports > 1:
-        told += f" We have {row.n_reports} reports of it."
-    return [told, _what_happens(row), _who_decided(row), _why(row), _NOT_USED, _WHAT_TO_DO]
+        told += " " + say(SENTENCES["reports"]).format(n=row.n_reports)
+    return [
+        told,
+        _what_happens(row, say, language),
+        _who_decided(row, say),
+        _why(row, say),
+        say(SENTENCES["not_used"]),
+        say(SENTENCES["to_do"]),
+    ]
 
 
-_NOT_USED = "We did not look at your name, your language or who you are."
-_WHAT_TO_DO = (
-    "You can call 311 to tell us more or to ask that a person look again. If someone is in danger, "
-    "call 911."
-)
-
-
-def _what_happens(row: CaseRow) -> str:
+def _what_happens(row: CaseRow, say: Say, language: str) -> str:
     if row.status == CLOSED:
-        return ENDED.get(row.disposition, ENDED["other"])
+        return say(ENDED.get(row.disposition, ENDED["other"]))
     days = SERVICE_LEVEL_DAYS[row.severity]
-    rule = "one day" if days == 1 else f"{days:g} days"
-    first = "It waits to be looked at." if row.status == OPEN else "It is being worked on."
-    return f"{first} Our goal for this kind is {rule}: by {_day(row.due_at)}."
+    goal = say(SENTENCES["goal_day" if days == 1 else "goal"])
+    first = say(SENTENCES["waits" if row.status == OPEN else "worked"])
+    return f"{first} {goal.format(days=f'{days:g}', day=_day(row.due_at, language))}"
 
 
-def _who_decided(row: CaseRow) -> str:
+def _who_decided(row: CaseRow, say: Say) -> str:
     if not row.decided_by:
-        return "Nobody has decided yet. A staff member will; a program only makes a suggestion."
-    chosen, said = (one.replace("_", " ").lower() for one in (row.chosen, row.action))
-    if row.chosen == row.action:
-        return f"A staff member chose “{chosen}”. A program had suggested the same."
-    return f"A staff member chose “{chosen}”. A program had suggested “{said}”."
+        return say(SENTENCES["nobody"])
+    chosen, said = (
+        say(action_words(WHOLE_OFFICE.get(one, one))) for one in (row.chosen, row.action)
+    )
+    is_same = row.chosen == row.action
+    return say(SENTENCES["same" if is_same else "other"]).format(chosen=chosen, said=said)
 
 
-def _why(row: CaseRow) -> str:
-    reasons = [str(one) for one in json.loads(row.reasons)][:2]
-    return f"What counted: {', and '.join(reasons)}." if reasons else "No one detail decided it."
+def _why(row: CaseRow, say: Say) -> str:
+    reasons = [say(str(one)) for one in json.loads(row.reasons)][:2]
+    if not reasons:
+        return say(SENTENCES["no_why"])
+    kind = "why_two" if len(reasons) > 1 else "why"
+    return say(SENTENCES[kind]).format(reason=reasons[0], second=reasons[-1])
 
 
-def _day(stamp: str) -> str:
+def _day(stamp: str, language: str) -> str:
     moment = datetime.fromisoformat(stamp)
+    if language != ENGLISH:
+        return f"{moment:%Y-%m-%d}"
     return f"{moment:%B} {moment.day}, {moment.year}"

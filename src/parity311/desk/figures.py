@@ -5,18 +5,27 @@ Counts by group are told with their interval; what rests on fewer than ten cases
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
-from datetime import datetime
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, select
+from markupsafe import Markup
+from sqlalchemy import false, func, select
 from sqlalchemy.orm import Session
 
-from parity311.desk.ledger import ACCEPT, OVERRIDE, read_log
-from parity311.desk.tables import CLOSED, OPEN, CaseRow, VisitRow
-from parity311.mdp.contract import STRATUM_NAMES
+from parity311.desk.ledger import ACCEPT, MERGED, OVERRIDE
+from parity311.desk.offices import DeskOffice
+from parity311.desk.pictures import draw_shares
+from parity311.desk.tables import CLOSED, OPEN, CaseRow, ChoiceRow, DeskLogRow, SurveyRow, VisitRow
+from parity311.mdp.contract import N_KNOWN_STRATA, STRATUM_NAMES
 from parity311.records.compare import wilson
 from parity311.serving.recommend import FEWEST_SHOWN
+
+YEAR_DAYS = 365
+FEWEST_ANSWERS = 5
+"""Answers of staff below which their mean could be laid at somebody's door."""
 
 
 def read_load(session: Session, now: datetime) -> list[dict[str, Any]]:
@@ -44,49 +53,126 @@ def read_load(session: Session, now: datetime) -> list[dict[str, Any]]:
 
 def read_overrides(session: Session) -> dict[str, Any]:
     """How often staff decided otherwise, why, and between which actions."""
-    entries = [one for one in read_log(session) if one.action in (ACCEPT, OVERRIDE)]
-    otherwise = [one for one in entries if one.action == OVERRIDE]
-    n, k = len(entries), len(otherwise)
+    counted = session.execute(
+        select(DeskLogRow.action, DeskLogRow.actor, DeskLogRow.reason, func.count())
+        .where(DeskLogRow.action.in_((ACCEPT, OVERRIDE)))
+        .group_by(DeskLogRow.action, DeskLogRow.actor, DeskLogRow.reason)
+    )
+    n = k = 0
+    reasons: Counter[str] = Counter()
+    people: Counter[str] = Counter()
+    for action, actor, reason, times in counted:
+        n += times
+        people[actor] += times
+        if action == OVERRIDE:
+            k += times
+            reasons[reason] += times
     low, high = wilson(k, n) if n else (0.0, 1.0)
-    swaps = Counter((one.details["recommended"], one.details["chosen"]) for one in otherwise)
+    swaps = session.execute(
+        select(CaseRow.action, CaseRow.chosen, func.count())
+        .where(CaseRow.decided_seq > 0, CaseRow.chosen != CaseRow.action, CaseRow.chosen != MERGED)
+        .group_by(CaseRow.action, CaseRow.chosen)
+        .order_by(func.count().desc())
+    )
     return {
         "decisions": n,
         "overrides": k,
         "share": k / n if n else None,
         "share_lower": low,
         "share_upper": high,
-        "by_reason": dict(Counter(one.reason for one in otherwise).most_common()),
-        "by_person": dict(Counter(one.actor for one in entries).most_common()),
-        "swaps": [
-            {"recommended": a, "chosen": b, "times": times} for (a, b), times in swaps.most_common()
-        ],
+        "by_reason": dict(reasons.most_common()),
+        "by_person": dict(people.most_common()),
+        "swaps": [{"recommended": a, "chosen": b, "times": times} for a, b, times in swaps],
     }
 
 
-def read_service(session: Session) -> list[dict[str, Any]]:
-    """By month, domain and stratum: how many cases came in, and how many were seen in time.
+def read_anchoring(session: Session) -> list[dict[str, Any]]:
+    """How often staff choose what is recommended, where they saw it and where it was hidden."""
+    counted = session.execute(
+        select(CaseRow.is_blind, CaseRow.chosen == CaseRow.action, func.count())
+        .where(CaseRow.decided_seq > 0, CaseRow.chosen != MERGED)
+        .group_by(CaseRow.is_blind, CaseRow.chosen == CaseRow.action)
+    )
+    n: Counter[bool] = Counter()
+    same: Counter[bool] = Counter()
+    for is_blind, is_same, times in counted:
+        n[bool(is_blind)] += times
+        same[bool(is_blind)] += times if is_same else 0
+    found = []
+    for hidden in (False, True):
+        low, high = wilson(same[hidden], n[hidden]) if n[hidden] else (0.0, 1.0)
+        told = {"was_hidden": hidden, "decisions": n[hidden], "as_recommended": same[hidden]}
+        found.append({**told, "lower": low, "upper": high})
+    return found
 
-    Seen is a visit with access within the service level. Months whose cases may still be served
-    in time are told as they stand.
+
+def read_survey(session: Session) -> list[dict[str, Any]]:
+    """Answers of staff by month and domain; fewer than five are not told."""
+    rows = session.execute(select(SurveyRow.at, SurveyRow.domain, SurveyRow.score))
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for at, domain, score in rows:
+        found[at[:7], domain].append(score)
+    return [
+        {"month": month, "domain": domain, "answers": len(scores),
+         "mean": sum(scores) / len(scores) if len(scores) >= FEWEST_ANSWERS else None}
+        for (month, domain), scores in sorted(found.items())
+    ]  # fmt: skip
+
+
+def read_service(
+    session: Session, offices: Iterable[DeskOffice], now: datetime
+) -> list[dict[str, Any]]:
+    """By month, domain and stratum of the last year: cases whose time is up, how many were seen.
+
+    Seen is a visit with access within the service level. What was on record when the desk opened
+    counts with what came to it.
     """
+    since = (now - timedelta(days=YEAR_DAYS)).isoformat()[:7]
     first = (
         select(VisitRow.case_number, func.min(VisitRow.visited_at).label("seen"))
         .where(VisitRow.result != "no_access")
         .group_by(VisitRow.case_number)
         .subquery()
     )
+    month = func.substr(CaseRow.received_at, 1, 7)
+    is_seen = func.coalesce(first.c.seen <= CaseRow.due_at, false())
     rows = session.execute(
-        select(
-            CaseRow.domain, CaseRow.received_at, CaseRow.stratum, CaseRow.due_at, first.c.seen
-        ).outerjoin(first, first.c.case_number == CaseRow.number)
+        select(month, CaseRow.domain, CaseRow.stratum, is_seen, func.count())
+        .outerjoin(first, first.c.case_number == CaseRow.number)
+        .where(CaseRow.due_at <= now.isoformat(timespec="seconds"), month >= since)
+        .group_by(month, CaseRow.domain, CaseRow.stratum, is_seen)
     )
     came: Counter[tuple[str, str, int]] = Counter()
     seen: Counter[tuple[str, str, int]] = Counter()
-    for domain, received, stratum, due, visited in rows:
-        cell = (received[:7], domain, stratum)
-        came[cell] += 1
-        seen[cell] += bool(visited and visited <= due)
+    for when, domain, stratum, was_seen, n in rows:
+        came[when, domain, stratum] += n
+        seen[when, domain, stratum] += n if was_seen else 0
+    for office in offices:
+        for (when, stratum), (n, n_seen) in office.past_service.items():
+            if when >= since:
+                came[when, office.domain, stratum] += n
+                seen[when, office.domain, stratum] += n_seen
     return [_cell(*cell, came[cell], seen[cell]) for cell in sorted(came)]
+
+
+def picture_service(service: list[dict[str, Any]], domain: str) -> dict[str, Any]:
+    """The same as a picture: the areas with the lowest and the highest incomes, with intervals.
+
+    `svg` is empty where nothing can be told.
+    """
+    own = [one for one in service if one["domain"] == domain]
+    months = sorted({one["month"] for one in own})
+    shown = [STRATUM_NAMES[number].replace("_", " ") for number in (0, N_KNOWN_STRATA - 1)]
+    told = {(one["month"], one["group"]): one for one in own if one["share"] is not None}
+    groups = {}
+    for name in shown:
+        cells = [told.get((month, name)) for month in months]
+        groups[name] = [one and (one["share"], one["lower"], one["upper"]) for one in cells]
+    if not any(any(values) for values in groups.values()):
+        return {"title": "", "svg": Markup("")}
+    kind = domain.replace("_", " ").capitalize()
+    title = f"{kind}: share seen in time, by month; poorest and richest fifth of the city"
+    return {"title": title, "svg": draw_shares(months, groups, title)}
 
 
 def _cell(month: str, domain: str, stratum: int, came: int, seen: int) -> dict[str, Any]:
@@ -108,3 +194,13 @@ def count_open(session: Session) -> int:
     """Cases nobody decided yet."""
     asked = select(func.count()).select_from(CaseRow).where(CaseRow.status == OPEN)
     return session.scalar(asked) or 0
+
+
+def choices_made(session: Session) -> list[dict[str, Any]]:
+    """What groups chose, newest first."""
+    rows = session.scalars(select(ChoiceRow).order_by(ChoiceRow.number.desc()))
+    return [
+        {"at": one.at, "domain": one.domain, "run": one.run, "point": one.point, "who": one.who,
+         "reason": one.reason, "entry": one.seq, "outcome": json.loads(one.outcome)}
+        for one in rows
+    ]  # fmt: skip

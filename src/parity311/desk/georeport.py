@@ -26,6 +26,12 @@ def zoned(stamp: str) -> str:
     return datetime.fromisoformat(stamp).replace(tzinfo=CITY_ZONE).isoformat()
 
 
+def city_time(text: str) -> datetime:
+    """A date and time, with a zone or without, in the city's own time; ValueError else."""
+    found = datetime.fromisoformat(text)
+    return found.astimezone(CITY_ZONE).replace(tzinfo=None) if found.tzinfo else found
+
+
 def write_xml(tag: str, value: Any, item: str = "") -> str:
     """A value as an element; a list's entries are elements named `item`."""
     if isinstance(value, Mapping):

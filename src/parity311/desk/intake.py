@@ -9,22 +9,30 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
+from math import isfinite
 from typing import Any
 
+import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from parity311.desk.accounts import utc_now
-from parity311.desk.offices import DeskOffice, due_at
-from parity311.desk.tables import CLOSED, CaseRow, PersonRow, ReportRow, VisitRow
+from parity311.desk.desk import Desk
+from parity311.desk.offices import CameIn, DeskOffice, OfficeStanding, due_at
+from parity311.desk.tables import CLOSED, CaseRow, ClosingRow, PersonRow, ReportRow, VisitRow
 from parity311.errors import InputError
 from parity311.records.journal import Area
 from parity311.records.schema import CHANNELS, SEVERITIES
 
 SHOWN_TEXT = ("category", "severity", "tract", "building_id")
+FARTHEST_KM = 5.0
+"""A position farther than this from every tract's centre lies outside of the city (assumed)."""
+KM_A_DEGREE = 111.2
 CHECK_CODE_LENGTH = 8
 CHECK_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 """Without those that look alike."""
@@ -49,6 +57,8 @@ class NewComplaint:
     n_reports: int = 1
     """how many there were already, of a case from before the desk"""
     flags: Mapping[str, bool] | None = None
+    more: Mapping[str, Any] | None = None
+    """what else the source tells, which nothing here looks at: for the export"""
     source: str = "desk"
     person: Mapping[str, str] | None = None
     """name, email, phone, words: kept apart"""
@@ -65,6 +75,9 @@ class Taken:
     """for the public page; empty where it had been handed out before"""
     is_new: bool
     """whether a case was made for it"""
+    scored_ms: float = 0.0
+    scored_cpu_ms: float = 0.0
+    """what recommending took, by the clock and of the processor"""
 
 
 def take_in(
@@ -72,23 +85,54 @@ def take_in(
     office: DeskOffice,
     complaints: Sequence[NewComplaint],
     now: datetime,
+    blind_share: float = 0.0,
 ) -> list[Taken]:
-    """Store complaints of one domain with their recommendation; the session has the turn."""
-    standing = office.standing(lambda: rows_of(session, office.domain), now)
+    """Store complaints of one domain with their recommendation; the session has the turn.
+
+    Of so many, by lot, staff do not see the recommendation before they decide.
+    """
+    standing = standing_of(session, office, now)
 
     def answer(one: NewComplaint) -> dict[str, Any]:
-        plain = {name: getattr(one, name) for name in ("complaint_id", *SHOWN_TEXT)}
-        more = {"received_at": _stamp(one.received_at), "units": one.units}
-        return office.answer(standing, plain | more | dict(one.flags or {}))
+        began, of_processor = time.perf_counter(), time.thread_time()
+        found = office.answer(standing, plain_complaint(one))
+        is_blind = draw_blind(office, one.complaint_id, blind_share)
+        # Its place in the queue must not tell what is hidden.
+        escalates = found["escalates"] and not is_blind
+        took[one.complaint_id] = (time.perf_counter() - began, time.thread_time() - of_processor)
+        return found | {"is_blind": is_blind, "escalates": escalates}
 
-    return [_take_one(session, office, one, answer) for one in complaints]
+    took: dict[str, tuple[float, float]] = {}
+    taken = [_take_one(session, office, one, answer) for one in complaints]
+    nothing = (0.0, 0.0)
+    return [
+        replace(one, scored_ms=1000 * wall, scored_cpu_ms=1000 * cpu)
+        for one in taken
+        for wall, cpu in [took.get(one.complaint_id, nothing)]
+    ]
+
+
+def plain_complaint(one: NewComplaint) -> dict[str, Any]:
+    """A complaint as the fields that recommending reads."""
+    plain = {name: getattr(one, name) for name in ("complaint_id", *SHOWN_TEXT)}
+    more = {"received_at": _stamp(one.received_at), "units": one.units}
+    return plain | more | dict(one.flags or {})
+
+
+def draw_blind(office: DeskOffice, complaint_id: str, share: float) -> bool:
+    """Whether the recommendation about a complaint is hidden; its name draws."""
+    named = hashlib.sha256(f"blind {office.domain} {complaint_id}".encode()).digest()
+    return int.from_bytes(named[:8]) < share * 2**64
 
 
 def take_backlog(
     session: Session, office: DeskOffice, complaints: Sequence[NewComplaint], now: datetime
 ) -> int:
     """Store what was open when the desk began, recommended all together; how many cases."""
-    found = office.answer_all(office.standing(list, now))
+    standing = office.standing(lambda *_: CameIn(), now)
+    if not standing.policy.cases.n:
+        return 0
+    found = office.answer_all(standing)
     known = [one for one in complaints if one.complaint_id in found]
     taken = [_take_one(session, office, one, lambda x: found[x.complaint_id]) for one in known]
     return sum(one.is_new for one in taken)
@@ -121,7 +165,7 @@ def _take_one(
             **{name: getattr(one, name) for name in ("channel", "language", "incident_id")},
             case_number=case.number,
             received_at=_stamp(one.received_at),
-            flags=json.dumps(dict(one.flags or {})),
+            flags=json.dumps({**(one.flags or {}), **(one.more or {})}),
         )
     )
     if one.person:
@@ -195,22 +239,60 @@ def _case_of_incident(session: Session, one: NewComplaint) -> CaseRow | None:
     return session.scalars(asked.limit(1)).first()
 
 
-def rows_of(session: Session, domain: str) -> list[CaseRow]:
-    """Cases of a domain that came to the desk, oldest first."""
-    asked = select(CaseRow).where(CaseRow.domain == domain).order_by(CaseRow.received_at)
-    return list(session.scalars(asked))
+def standing_of(session: Session, office: DeskOffice, now: datetime) -> OfficeStanding:
+    """Who decides, with the queue beside which complaints are answered."""
+    return office.standing(partial(read_new, session, office.domain), now)
 
 
-def record_visit(session: Session, case: CaseRow, visit: VisitRow) -> None:
+def nearest_tract(desk: Desk, lat: float, long: float) -> str | None:
+    """The tract whose centre is nearest to a position; None where it lies outside of the city."""
+    places = list(desk.places.values())
+    kept = desk.more.get("centres")
+    if kept is None:
+        kept = desk.more["centres"] = np.array([(one.latitude, one.longitude) for one in places])
+    if not (isfinite(lat) and isfinite(long) and len(kept)):
+        return None
+    up, across = kept[:, 0] - lat, (kept[:, 1] - long) * np.cos(np.radians(kept[:, 0]))
+    km = KM_A_DEGREE * np.hypot(up, across)
+    at = int(km.argmin())
+    return places[at].geoid if km[at] <= FARTHEST_KM else None
+
+
+def read_new(session: Session, domain: str, number: int, closed_at: str) -> CameIn:
+    """Cases of a domain after this number, and closings at this time or later."""
+    came = session.scalars(
+        select(CaseRow)
+        .where(CaseRow.domain == domain, CaseRow.number > number)
+        .order_by(CaseRow.number)
+    ).all()
+    ends = session.execute(
+        select(CaseRow.complaint_id, CaseRow.closed_at).where(
+            CaseRow.domain == domain, CaseRow.closed_at >= (closed_at or "0")
+        )
+    )
+    return CameIn(came, [(name, when) for name, when in ends])
+
+
+def record_visit(session: Session, visit: VisitRow) -> None:
     """Store what an inspector found; the same visit told twice counts once."""
     if session.get(VisitRow, visit.visit_id) is None:
-        visit.case_number = case.number
+        case = _find(session, visit.complaint_id)
+        visit.case_number = case.number if case else 0
         session.add(visit)
 
 
-def close_case(case: CaseRow, closed_at: datetime, disposition: str) -> None:
-    """End a case with what came of it; who decided stays on record."""
-    case.status, case.closed_at, case.disposition = CLOSED, _stamp(closed_at), disposition
+def record_closing(session: Session, told: ClosingRow) -> None:
+    """End a case with what came of it; who decided stays on record, as does a merging."""
+    case = _find(session, told.complaint_id)
+    if case is not None and case.duplicate_of:
+        return
+    session.merge(told)
+    if case is not None:
+        case.status, case.closed_at, case.disposition = CLOSED, told.closed_at, told.disposition
+
+
+def _find(session: Session, complaint_id: str) -> CaseRow | None:
+    return session.scalars(select(CaseRow).where(CaseRow.complaint_id == complaint_id)).first()
 
 
 def _stamp(moment: datetime) -> str:

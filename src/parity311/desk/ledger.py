@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from parity311.desk.tables import CaseRow, DeskLogRow
+from parity311.desk.tables import ActRow, CaseRow, DeskLogRow
 from parity311.lifecycle.chain import COLUMNS, FIRST, LogEntry, add_entry, chain_problems
 
 ENTRY_FIELDS = (*COLUMNS, "payload", "previous_hash", "hash")
 ACCEPT, OVERRIDE, UNDO, MERGE = "accept", "override", "undo", "merge"
 DECISIONS = (ACCEPT, OVERRIDE, MERGE)
 """Acts after which a case is decided."""
+MERGED = "duplicate"
+"""What is chosen about a case that joins another."""
 
 
 def append(session: Session, **act: Any) -> LogEntry:
@@ -33,6 +34,9 @@ def append(session: Session, **act: Any) -> LogEntry:
     last = session.scalars(select(DeskLogRow).order_by(DeskLogRow.seq.desc()).limit(1)).first()
     entry = add_entry([_entry(last)] if last else [], datetime.now(UTC), **act)
     session.add(DeskLogRow(**{name: getattr(entry, name) for name in ENTRY_FIELDS}))
+    case = entry.details.get("case")
+    if case:
+        session.add(ActRow(seq=entry.seq, complaint_id=case))
     return entry
 
 
@@ -43,14 +47,21 @@ def read_log(session: Session, last: int | None = None) -> list[LogEntry]:
     return [_entry(row) for row in rows][::-1]
 
 
+def read_after(session: Session, seq: int, most: int) -> list[LogEntry]:
+    """Entries after this one, the first so many."""
+    asked = select(DeskLogRow).where(DeskLogRow.seq > seq).order_by(DeskLogRow.seq).limit(most)
+    return [_entry(row) for row in session.scalars(asked)]
+
+
 def entries_about(session: Session, complaint_id: str, domain: str) -> list[LogEntry]:
     """What was done with one case."""
     rows = session.scalars(
         select(DeskLogRow)
-        .where(DeskLogRow.domain == domain, DeskLogRow.payload.contains(complaint_id))
+        .join(ActRow, ActRow.seq == DeskLogRow.seq)
+        .where(ActRow.complaint_id == complaint_id, DeskLogRow.domain == domain)
         .order_by(DeskLogRow.seq)
     )
-    return [one for one in map(_entry, rows) if one.details.get("case") == complaint_id]
+    return list(map(_entry, rows))
 
 
 def head_of(session: Session) -> tuple[int, str]:
@@ -59,10 +70,17 @@ def head_of(session: Session) -> tuple[int, str]:
     return (last.seq, last.hash) if last else (0, FIRST)
 
 
-def daily_heads(entries: Sequence[LogEntry]) -> list[dict[str, Any]]:
-    """The last entry of every day: what is published."""
-    last = {one.at[:10]: one for one in entries}
-    return [{"day": day, "entry": one.seq, "hash": one.hash} for day, one in last.items()]
+def daily_heads(session: Session, days: int = 60) -> list[dict[str, Any]]:
+    """The last entry of every day, of the last so many: what is published."""
+    day = func.substr(DeskLogRow.at, 1, 10)
+    ends = select(func.max(DeskLogRow.seq)).group_by(day)
+    rows = session.scalars(
+        select(DeskLogRow)
+        .where(DeskLogRow.seq.in_(ends))
+        .order_by(DeskLogRow.seq.desc())
+        .limit(days)
+    )
+    return [{"day": one.at[:10], "entry": one.seq, "hash": one.hash} for one in rows]
 
 
 def ledger_problems(session: Session) -> list[str]:

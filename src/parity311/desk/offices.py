@@ -2,8 +2,9 @@
 
 It is the path of `parity311 recommend`: `policy_in_office` says who decides, `OpenQueue` answers.
 What came in since the records end is put into the journal, so that features see it. The queue is
-made anew when it is older than `REFRESH_SECONDS` or the registry says otherwise; a complaint is
-then answered in a millisecond.
+made anew beside the work when it is older than `REFRESH_SECONDS`, and at once where it was told to
+`forget`; a complaint is then answered in a millisecond. Only what is new is read for it, and it may
+take no more than a hundredth of the time.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -24,9 +26,9 @@ from parity311.agents.package import Package
 from parity311.desk.tables import CaseRow
 from parity311.lifecycle.office import LEFT_SHARE, POLICY_ARM, TODAY_ARM, policy_in_office
 from parity311.lifecycle.registry import Registry
-from parity311.records.journal import Cases, Journal, day_of
-from parity311.records.schema import SERVICE_LEVEL_DAYS
-from parity311.serving.complaint import read_complaint
+from parity311.mdp.contract import N_STRATA
+from parity311.records.journal import UNKNOWN, Cases, Journal, day_of
+from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
 from parity311.serving.policy import LoadedPolicy
 from parity311.serving.reasons import tell_facts
 from parity311.serving.recommend import (
@@ -39,9 +41,26 @@ from parity311.serving.recommend import (
 
 REFRESH_SECONDS = 5.0
 """How old the queue may be beside which a complaint is answered."""
+MOST_OF_TIME = 0.01
+"""Share of the time that making the queue anew may take; a long one is made less often."""
+OVERDUE = 2.0
+"""Times its age at which a queue that nobody made anew is made by whoever needs it."""
+ASK_SECONDS = 1.0
+"""How old the registry's answer may be to who decides."""
 VISIT, WAIT = "visit", "wait"
 """What can be decided about a case where a policy decides for the whole office."""
-COMPLAINT_FIELDS = ("complaint_id", "category", "severity", "tract", "received_at", "building_id")
+
+
+@dataclass(frozen=True)
+class CameIn:
+    """Cases that came to the desk since a look, and closings since then, by complaint."""
+
+    cases: Sequence[CaseRow] = ()
+    closed: Sequence[tuple[str, str]] = ()
+
+
+ReadNew = Callable[[int, str], CameIn]
+"""Number of the last case and time of the last closing that are known -> what is new."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +73,8 @@ class OfficeStanding:
     today: OpenQueue
     made: float
     """by the clock of this process, in seconds"""
+    lasts: float
+    """seconds for which it may be used"""
 
 
 class DeskOffice:
@@ -69,8 +90,15 @@ class DeskOffice:
     ) -> None:
         self.registry, self.domain, self.past = registry, domain, journal
         self._package, self._left_share = package, left_share
-        self._lock = Lock()
+        self._lock, self._building = Lock(), Lock()
         self._standing: OfficeStanding | None = None
+        self._deciding: tuple[float, str, LoadedPolicy] | None = None
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._journal = self.past
+        self._place = {str(name): at for at, name in enumerate(self.past.complaint_id)}
+        self._last_number, self._last_closed = 0, ""
 
     @cached_property
     def title(self) -> str:
@@ -79,9 +107,46 @@ class DeskOffice:
 
     @property
     def deciding(self) -> tuple[str, LoadedPolicy]:
-        """The version that decides, empty for today's rule, and its policy."""
-        version, policy = policy_in_office(self.registry, self.domain, self._package)
-        return version or "", policy
+        """The version that decides, empty for today's rule, and its policy; as of a moment ago."""
+        kept = self._deciding
+        if kept is not None and time.monotonic() - kept[0] < ASK_SECONDS:
+            return kept[1], kept[2]
+        version = self.registry.deciding(self.domain) or ""
+        if kept is not None and version and kept[1] == version:
+            policy = kept[2]
+        else:
+            policy = policy_in_office(self.registry, self.domain, self._package)[1]
+        self._deciding = (time.monotonic(), version, policy)
+        return version, policy
+
+    @cached_property
+    def codes(self) -> dict[str, str]:
+        """Categories on record, most frequent first, with the priority code each mostly has."""
+        past = self.past
+        pairs = Counter(zip(past.category.tolist(), past.code.tolist(), strict=True))
+        found: dict[str, str] = {}
+        for (category, code), _ in pairs.most_common():
+            found.setdefault(past.categories[category], SEVERITIES[code])
+        return found
+
+    @cached_property
+    def past_service(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """By month and stratum: past cases not at the desk, and how many were seen in time."""
+        past = self.past
+        is_past = np.ones(past.n, bool)
+        is_past[past.open_rows] = False
+        levels = np.array([SERVICE_LEVEL_DAYS[code] for code in SEVERITIES])[past.code]
+        is_seen = (past.settled <= past.began + levels) & is_past
+        is_up = is_past & (past.began + levels <= past.as_of)
+        months = past.began.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+        cell = months * N_STRATA + past.stratum
+        names, at = np.unique(cell[is_up], return_inverse=True)
+        came = np.bincount(at, minlength=len(names))
+        seen = np.bincount(at, is_seen[is_up], minlength=len(names)).astype(np.int64)
+        return {
+            (str(np.datetime64(int(name) // N_STRATA, "M")), int(name) % N_STRATA): (n, n_seen)
+            for name, n, n_seen in zip(names, came.tolist(), seen.tolist(), strict=True)
+        }
 
     @property
     def actions(self) -> list[str]:
@@ -92,29 +157,64 @@ class DeskOffice:
         pairs = zip(policy.action_names, policy.is_served.tolist(), strict=True)
         return [name for name, is_one in pairs if is_one]
 
-    def standing(self, read: Callable[[], Sequence[CaseRow]], now: datetime) -> OfficeStanding:
-        """Who decides now, among past cases and those that came to the desk, read where needed."""
+    def standing(self, read: ReadNew, now: datetime) -> OfficeStanding:
+        """Who decides, among past cases and those that came to the desk; made where there is none.
+
+        One that is due to be made anew is given all the same, for a while: a thread of the server
+        calls `refresh` beside the work.
+        """
         with self._lock:
             kept = self._standing
-            if kept is not None and time.monotonic() - kept.made < REFRESH_SECONDS:
-                return kept
-            version, policy = self.deciding
-            journal = with_new_cases(self.past, read(), day_of(now))
-            today = policy
-            if version:
-                today = policy_in_office(self.registry, self.domain, self._package, "today")[1]
-            queues = [
-                OpenQueue(one, journal, open_cases(one, journal), usual_capacity(self.past))
-                for one in (policy, today)
-            ]
-            made = OfficeStanding(version, queues[0], queues[1], time.monotonic())
-            self._standing = made
-            return made
+            if kept is None or time.monotonic() - kept.made > OVERDUE * kept.lasts:
+                self._standing = self._build(read, now)
+            assert self._standing is not None
+            return self._standing
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the queue beside which complaints are answered should be made anew."""
+        kept = self._standing
+        return kept is not None and time.monotonic() - kept.made > kept.lasts
+
+    def refresh(self, read: ReadNew, now: datetime) -> None:
+        """Make the queue anew; complaints are answered beside the old one meanwhile."""
+        if self._building.acquire(blocking=False):
+            try:
+                made = self._build(read, now)
+                with self._lock:
+                    self._standing = made
+            finally:
+                self._building.release()
+
+    def _build(self, read: ReadNew, now: datetime) -> OfficeStanding:
+        began = time.monotonic()
+        self._follow(read(self._last_number, self._last_closed), day_of(now))
+        version, policy = self.deciding
+        today = policy
+        if version:
+            today = policy_in_office(self.registry, self.domain, self._package, "today")[1]
+        queues = [
+            OpenQueue(one, self._journal, open_cases(one, self._journal), usual_capacity(self.past))
+            for one in (policy, today)
+        ]
+        for queue in queues[: 2 if version else 1]:
+            queue.prepare()
+        took = time.monotonic() - began
+        lasts = max(REFRESH_SECONDS, took / MOST_OF_TIME)
+        return OfficeStanding(version, queues[0], queues[1], time.monotonic(), lasts)
+
+    def _follow(self, came: CameIn, as_of: float) -> None:
+        """Take what is new into the journal."""
+        self._journal = with_new_cases(self._journal, self._place, came, as_of)
+        if came.cases:
+            self._last_number = max(row.number for row in came.cases)
+        self._last_closed = max([self._last_closed, *(when for _, when in came.closed)])
 
     def forget(self) -> None:
-        """Ask the registry again at the next complaint, whatever the time."""
-        with self._lock:
-            self._standing = None
+        """Read everything anew at the next complaint, and ask the registry again."""
+        with self._building, self._lock:
+            self._standing = self._deciding = None
+            self._begin_anew()
 
     def answer(self, standing: OfficeStanding, complaint: Mapping[str, Any]) -> dict[str, Any]:
         """The columns of one new case's recommendation, by name."""
@@ -203,27 +303,30 @@ def due_at(severity: str, received: datetime) -> datetime:
     return received + timedelta(days=SERVICE_LEVEL_DAYS[severity])
 
 
-def with_new_cases(past: Journal, came: Sequence[CaseRow], as_of: float) -> Journal:
-    """The journal with the cases that came to the desk after it, as they stand."""
-    place = {str(name): at for at, name in enumerate(past.complaint_id)} if came else {}
-    closed = past.closed.copy()
-    for row in came:
-        if row.closed_at and row.complaint_id in place:
-            closed[place[row.complaint_id]] = _day(row.closed_at)
-    now = replace(past, as_of=max(as_of, past.as_of), closed=closed)
-    new = [row for row in came if row.complaint_id not in place]
+def with_new_cases(known: Journal, place: dict[str, int], came: CameIn, as_of: float) -> Journal:
+    """The journal with what is new at the desk; `place` has every case's position, and grows."""
+    new = [row for row in came.cases if row.complaint_id not in place]
+    ends = {row.complaint_id: row.closed_at for row in came.cases if row.closed_at}
+    ends |= dict(came.closed)
+    closed = known.closed
+    if any(name in place for name in ends):
+        closed = closed.copy()
+        for name, when in ends.items():
+            if name in place:
+                closed[place[name]] = _day(when)
+    now = replace(known, as_of=max(as_of, known.as_of), closed=closed)
     if not new:
         return now
-    cases = _as_cases(past, new)
-    ends = {row.complaint_id: _day(row.closed_at) if row.closed_at else np.inf for row in new}
-    both = past.take(np.arange(past.n)).join(cases)
+    cases = _as_cases(known, new)
+    place.update((str(name), known.n + at) for at, name in enumerate(cases.complaint_id))
+    closings = [_day(ends[str(name)]) if name in ends else np.inf for name in cases.complaint_id]
     return replace(
         now,
-        **vars(both),
-        settled=np.append(past.settled, np.full(cases.n, np.inf)),
-        closed=np.append(closed, [ends[str(name)] for name in cases.complaint_id]),
-        report_at=np.append(past.report_at, cases.began),
-        report_case=np.append(past.report_case, np.arange(past.n, past.n + cases.n)),
+        **vars(known.as_cases.join(cases)),
+        settled=np.append(known.settled, np.full(cases.n, np.inf)),
+        closed=np.append(closed, closings),
+        report_at=np.append(known.report_at, cases.began),
+        report_case=np.append(known.report_case, np.arange(known.n, known.n + cases.n)),
     )
 
 
@@ -231,31 +334,42 @@ def _day(stamp: str) -> float:
     return day_of(datetime.fromisoformat(stamp))
 
 
-def _as_cases(past: Journal, rows: Sequence[CaseRow]) -> Cases:
-    """Rows of the desk as cases, in the order they came."""
-    ordered = sorted(rows, key=lambda row: (row.received_at, row.complaint_id))
-    parts = [read_complaint(past, complaint_of(row)) for row in ordered]
-    names = list(dict.fromkeys(one.categories[0] for one in parts))
-    columns = {
-        name: np.concatenate([getattr(one, name) for one in parts])
-        for name in vars(parts[0])
-        if name not in ("categories", "flags", "further", "category", "n_reports")
-    }
-    joined = lambda part: {  # noqa: E731
-        name: np.concatenate([getattr(one, part)[name] for one in parts])
-        for name in getattr(parts[0], part)
+def _as_cases(known: Journal, rows: Sequence[CaseRow]) -> Cases:
+    """Rows of the desk as cases, in the order they came; all columns at once.
+
+    A journal is in order of arrival: a complaint that an earlier time is told of came to the desk
+    no earlier than the last one it knew.
+    """
+    ordered = sorted(rows, key=lambda row: (row.received_at, row.number or 0))
+    names = list(dict.fromkeys(row.category for row in ordered))
+    areas = [known.areas[row.tract] for row in ordered]
+    began = np.array([_day(row.received_at) for row in ordered])
+    if known.n:
+        began = np.maximum(began, known.began[-1])
+    flags = [json.loads(row.flags) for row in ordered]
+    buildings = known.building_numbers
+    n = len(ordered)
+    place = {
+        name: np.array([getattr(one, name) for one in areas])
+        for name in ("tract", "stratum", "borough", "board", "zip")
     }
     return Cases(
-        **columns,
-        category=np.array([names.index(one.categories[0]) for one in parts]),
+        **place,
+        complaint_id=np.array([row.complaint_id for row in ordered]),
+        began=began,
+        code=np.array([SEVERITIES.index(row.severity) for row in ordered]),
+        category=np.array([names.index(row.category) for row in ordered]),
+        building=np.array([buildings.get(row.building_id, UNKNOWN) for row in ordered]),
+        units=np.array([row.units for row in ordered]),
         n_reports=np.array([row.n_reports for row in ordered]),
+        last_report=began,
+        n_attempts=np.zeros(n, np.int64),
+        last_visit=np.full(n, np.nan),
         categories=tuple(names),
-        flags=joined("flags"),
-        further=joined("further"),
+        flags={name: np.array([bool(one.get(name)) for one in flags]) for name in known.flags},
+        further={
+            "equipment": np.full(n, UNKNOWN),
+            "boilers": np.ones(n),
+            "defect": np.full(n, np.nan),
+        },
     )
-
-
-def complaint_of(row: CaseRow) -> dict[str, Any]:
-    """A row as the plain complaint that `read_complaint` takes."""
-    plain = {name: getattr(row, name) for name in COMPLAINT_FIELDS}
-    return plain | {"units": row.units} | json.loads(row.flags)

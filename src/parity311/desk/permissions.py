@@ -25,6 +25,7 @@ PERMISSIONS: dict[str, frozenset[Role]] = {
     "queue.read": frozenset({Role.INTAKE, Role.SUPERVISOR}),
     "case.decide": frozenset({Role.INTAKE, Role.SUPERVISOR}),
     "office.read": frozenset({Role.SUPERVISOR, Role.ADMINISTRATOR}),
+    "choice.record": frozenset({Role.SUPERVISOR, Role.AUDITOR}),
     "policy.act": frozenset({Role.SUPERVISOR}),
     "audit.read": frozenset({Role.AUDITOR, Role.SUPERVISOR, Role.ADMINISTRATOR}),
     "table.upload": frozenset({Role.AUDITOR, Role.SUPERVISOR, Role.ADMINISTRATOR}),

@@ -7,7 +7,6 @@ What was fed is remembered, so that a desk that was stopped goes on where it was
 from __future__ import annotations
 
 import json
-import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,23 +16,22 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from parity311.desk.cases import find_case
-from parity311.desk.desk import Desk
-from parity311.desk.intake import NewComplaint, close_case, record_visit, take_backlog, take_in
-from parity311.desk.refusals import NothingThereError
-from parity311.desk.tables import SettingRow, VisitRow
-from parity311.errors import InputError, Parity311Error
-from parity311.records.journal import Journal, moment_of
-from parity311.records.schema import SEVERITIES, TABLES
+from parity311.desk.desk import FED_TO, Desk
+from parity311.desk.intake import (
+    NewComplaint,
+    record_closing,
+    record_visit,
+    take_in,
+)
+from parity311.desk.tables import ClosingRow, SettingRow, VisitRow
+from parity311.errors import InputError
+from parity311.records.schema import TABLES
 from parity311.records.store import Records
 
-FED_TO = "replay_fed_to"
 REPLAY_STEP = timedelta(hours=1)
 """Time of the city that is fed in one transaction at most."""
 MARKED_EVERY = timedelta(minutes=5)
 """Quiet time of the city after which it is noted that nothing came."""
-BEAT_SECONDS = 0.5
-"""How often the feeder looks at the clock."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +55,10 @@ class CityReplay:
         found = [one for domain in domains for one in self._read(records, domain)]
         self.events = sorted(found, key=lambda one: one.at)
         self._times = [one.at for one in self.events]
-        self.incidents = {
-            row["complaint_id"]: row["incident_id"] or ""
-            for domain in domains
-            for row in records.sql(_INCIDENTS, domain=domain, date_to=start).to_pylist()
-        }
 
     def _read(self, records: Records, domain: str) -> Iterator[CityEvent]:
         asked = {"domain": domain, "date_from": self.start, "date_to": self.ends}
-        flags = _flags(records, domain)
+        free = _free_fields(records, domain)
         for row in records.sql(_COMPLAINTS, **asked).to_pylist():
             plain: dict[str, Any] = {name: row[name] or "" for name in _COPIED}
             complaint = NewComplaint(
@@ -74,7 +67,8 @@ class CityReplay:
                 domain=domain,
                 channel=row["channel"],
                 units=float(row["units"]),
-                flags={name: bool(row[name]) for name in flags},
+                flags={name: bool(row[name]) for name, is_flag in free.items() if is_flag},
+                more={name: row[name] for name, is_flag in free.items() if not is_flag},
                 source="replay",
             )
             yield CityEvent(row["received_at"], domain, complaint=complaint)
@@ -84,8 +78,9 @@ class CityReplay:
             yield CityEvent(row["closed_at"], domain, closing=row)
 
     def between(self, after: datetime, until: datetime) -> list[CityEvent]:
-        """Events later than one moment, up to another."""
-        return self.events[bisect_right(self._times, after) : bisect_right(self._times, until)]
+        """Events later than one moment, up to another; those of the very first belong to it."""
+        first = bisect_right(self._times, after) if after > self.start else 0
+        return self.events[first : bisect_right(self._times, until)]
 
 
 _COPIED = ("complaint_id", "category", "severity", "tract", "building_id", "language",
@@ -95,38 +90,36 @@ SELECT c.*, COALESCE(b.units, 1) AS units FROM complaints c LEFT JOIN buildings 
   ON b.building_id = c.building_id
 WHERE c.domain = $domain AND c.received_at >= $date_from AND c.received_at < $date_to
 ORDER BY c.received_at, c.complaint_id"""
-_INCIDENTS = """
-SELECT complaint_id, incident_id FROM complaints
-WHERE domain = $domain AND received_at < $date_to"""
 _VISITS = """
 SELECT v.* FROM visits v JOIN complaints c USING (complaint_id)
 WHERE c.domain = $domain AND v.visited_at >= $date_from AND v.visited_at < $date_to
 ORDER BY v.visited_at, v.visit_id"""
 _CLOSINGS = """
-SELECT o.complaint_id, o.closed_at, o.disposition_class FROM outcomes o
-  JOIN complaints c USING (complaint_id)
-WHERE c.domain = $domain AND o.closed_at >= $date_from AND o.closed_at < $date_to
+WITH firsts AS (
+  SELECT complaint_id FROM complaints WHERE domain = $domain
+  QUALIFY row_number() OVER (PARTITION BY COALESCE(incident_id, complaint_id)
+    ORDER BY received_at, complaint_id) = 1)
+SELECT o.complaint_id, o.closed_at, o.disposition, o.disposition_class
+FROM outcomes o JOIN firsts USING (complaint_id)
+WHERE o.closed_at >= $date_from AND o.closed_at < $date_to
 ORDER BY o.closed_at, o.complaint_id"""
+"""A case is closed once: what its first report says."""
 
 
-def _flags(records: Records, domain: str) -> list[str]:
-    """The domain's own yes/no columns."""
+def _free_fields(records: Records, domain: str) -> dict[str, bool]:
+    """The domain's own columns, and whether each says yes or no."""
     table = records.table("complaints", domain)
-    return [
-        field.name
+    return {
+        field.name: str(field.type) == "bool"
         for field in table.schema
-        if field.name not in TABLES["complaints"].column_names and str(field.type) == "bool"
-    ]
+        if field.name not in TABLES["complaints"].column_names
+    }
 
 
 def start_replay(desk: Desk, replay: CityReplay, speed: float) -> None:
-    """Put what is open on the desk, where this is its first start, and set the clock."""
+    """Go on with the replay where it was, and set the clock."""
     kept = desk.recall(FED_TO)
     if kept is None:
-        with desk.database.writing() as session:
-            for office in desk.offices.values():
-                backlog = open_complaints(office.past, replay.incidents)
-                take_backlog(session, office, backlog, replay.start)
         desk.remember(FED_TO, replay.start.isoformat())
     fed_to = datetime.fromisoformat(kept) if kept else replay.start
     if not replay.start <= fed_to <= replay.ends:
@@ -159,68 +152,26 @@ def feed(desk: Desk, replay: CityReplay, until: datetime) -> int:
 
 def _feed_one(desk: Desk, session: Session, event: CityEvent) -> None:
     if event.complaint is not None:
-        take_in(session, desk.office(event.domain), [event.complaint], event.at)
+        office = desk.office(event.domain)
+        take_in(session, office, [event.complaint], event.at, desk.blind_share)
         return
-    told = event.visit or event.closing
-    assert told is not None
-    try:
-        case = find_case(session, str(told["complaint_id"]))
-    except NothingThereError:
-        return  # a report that is part of another case, or a case from before the desk
     if event.visit is not None:
-        names = ("visit_id", "attempt", "result", "propensity", "n_waiting", "n_slots")
-        visit = VisitRow(
-            **{name: told[name] for name in names},
-            visited_at=event.at.isoformat(timespec="seconds"),
-        )
-        record_visit(session, case, visit)
-    else:
-        close_case(case, event.at, str(told["disposition_class"]))
+        names = ("visit_id", "complaint_id", "attempt", "result", "propensity", "n_waiting",
+                 "n_slots")  # fmt: skip
+        plain = {name: event.visit[name] for name in names}
+        record_visit(session, VisitRow(**plain, visited_at=_stamp(event.at)))
+        return
+    told = event.closing
+    assert told is not None
+    closing = ClosingRow(
+        complaint_id=str(told["complaint_id"]),
+        domain=event.domain,
+        closed_at=_stamp(event.at),
+        disposition=str(told["disposition_class"]),
+        code=str(told["disposition"] or ""),
+    )
+    record_closing(session, closing)
 
 
-def open_complaints(journal: Journal, incidents: Mapping[str, str]) -> list[NewComplaint]:
-    """The open cases of a journal, as complaints that came in before the desk opened."""
-    names = {area.tract: geoid for geoid, area in journal.areas.items()}
-    found = []
-    for at in journal.open_rows.tolist():
-        building = int(journal.building[at])
-        found.append(
-            NewComplaint(
-                complaint_id=str(journal.complaint_id[at]),
-                domain=journal.domain,
-                category=journal.categories[int(journal.category[at])],
-                severity=SEVERITIES[int(journal.code[at])],
-                received_at=moment_of(float(journal.began[at])),
-                tract=names[int(journal.tract[at])],
-                building_id=str(journal.building_ids[building]) if building >= 0 else "",
-                units=float(journal.units[at]),
-                flags={name: bool(values[at]) for name, values in journal.flags.items()},
-                n_reports=int(journal.n_reports[at]),
-                incident_id=incidents.get(str(journal.complaint_id[at]), ""),
-                source="before",
-            )
-        )
-    return found
-
-
-class Feeder(threading.Thread):
-    """Feeds a replay by the desk's clock until it is told to stop."""
-
-    def __init__(self, desk: Desk, replay: CityReplay) -> None:
-        super().__init__(name="parity311-replay", daemon=True)
-        self._desk, self._replay, self._stops = desk, replay, threading.Event()
-        self.last_problem = ""
-
-    def run(self) -> None:
-        """Feed, and go on after a database that was away for a while."""
-        while not self._stops.wait(BEAT_SECONDS):
-            try:
-                feed(self._desk, self._replay, self._desk.clock.now())
-                self.last_problem = ""
-            except Parity311Error as error:
-                self.last_problem = str(error)
-
-    def stop(self) -> None:
-        """Stop after the present step."""
-        self._stops.set()
-        self.join(timeout=10)
+def _stamp(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds")

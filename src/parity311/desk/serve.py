@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,16 +14,20 @@ from sqlalchemy import select
 
 from parity311.desk.accounts import SAMPLE_ACCOUNTS, draw_password, make_account
 from parity311.desk.app import make_app
-from parity311.desk.desk import CityClock, Desk, TractPlace
+from parity311.desk.desk import OPENED, CityClock, Desk, TractPlace
+from parity311.desk.intake import NewComplaint, take_backlog
+from parity311.desk.keeper import make_keepers
 from parity311.desk.offices import DeskOffice
-from parity311.desk.replay import CityReplay, Feeder, start_replay
-from parity311.desk.tables import AccountRow
+from parity311.desk.replay import CityReplay, start_replay
+from parity311.desk.tables import AccountRow, SettingRow
 from parity311.desk.telling import make_teller
 from parity311.desk.todays_rule import open_todays_rule
 from parity311.errors import InputError
 from parity311.lifecycle.registry import Registry
 from parity311.records.absent import no_such_domain
+from parity311.records.journal import Journal, moment_of
 from parity311.records.journal_reader import read_journal
+from parity311.records.schema import SEVERITIES
 from parity311.records.store import Records, open_records
 from parity311.storage.aside import write_text_aside
 
@@ -30,6 +36,7 @@ DAYS_BEFORE_END = 30
 """The day that is replayed where none is named, counted back from the end of the records."""
 DEMO_DOMAINS = ("heat", "elevator")
 THREADS = 40
+SWITCH_SECONDS = 0.001
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,8 @@ class ServeConfig:
     speed: float = 60.0
     left_share: float = 0.1
     behind_https: bool = False
+    blind_share: float = 0.0
+    runs: Path | None = None
 
 
 def open_desk(config: ServeConfig) -> tuple[Desk, CityReplay | None, list[tuple[str, str]]]:
@@ -76,7 +85,10 @@ def open_desk(config: ServeConfig) -> tuple[Desk, CityReplay | None, list[tuple[
         folder=config.folder,
         is_synthetic=not records.is_real,
         behind_https=config.behind_https,
+        blind_share=config.blind_share,
+        runs=config.runs,
     )
+    take_over(desk, records, moment)
     made = make_sample_accounts(desk)
     replay = None
     if config.replay:
@@ -97,6 +109,51 @@ def _first_moment(records: Records, config: ServeConfig) -> datetime:
             f"from {first.date()} to {last.date()}. Choose a day between them."
         )
     return moment
+
+
+def take_over(desk: Desk, records: Records, moment: datetime) -> None:
+    """Put what is open on record at a moment on the desk, where this is its first start."""
+    if desk.recall(OPENED) is not None:
+        return
+    with desk.database.writing() as session:
+        for office in desk.offices.values():
+            incidents = {
+                row["complaint_id"]: row["incident_id"] or ""
+                for row in records.sql(_INCIDENTS, domain=office.domain, date_to=moment).to_pylist()
+            }
+            take_backlog(session, office, open_complaints(office.past, incidents), moment)
+        opened = {"at": moment.isoformat(), "domains": list(desk.offices)}
+        session.merge(SettingRow(name=OPENED, value=json.dumps(opened)))
+
+
+_INCIDENTS = """
+SELECT complaint_id, incident_id FROM complaints
+WHERE domain = $domain AND received_at < $date_to"""
+
+
+def open_complaints(journal: Journal, incidents: Mapping[str, str]) -> list[NewComplaint]:
+    """The open cases of a journal, as complaints that came in before the desk opened."""
+    names = {area.tract: geoid for geoid, area in journal.areas.items()}
+    found = []
+    for at in journal.open_rows.tolist():
+        building = int(journal.building[at])
+        found.append(
+            NewComplaint(
+                complaint_id=str(journal.complaint_id[at]),
+                domain=journal.domain,
+                category=journal.categories[int(journal.category[at])],
+                severity=SEVERITIES[int(journal.code[at])],
+                received_at=moment_of(float(journal.began[at])),
+                tract=names[int(journal.tract[at])],
+                building_id=str(journal.building_ids[building]) if building >= 0 else "",
+                units=float(journal.units[at]),
+                flags={name: bool(values[at]) for name, values in journal.flags.items()},
+                n_reports=int(journal.n_reports[at]),
+                incident_id=incidents.get(str(journal.complaint_id[at]), ""),
+                source="before",
+            )
+        )
+    return found
 
 
 def read_places(records: Records) -> dict[str, TractPlace]:
@@ -139,20 +196,23 @@ def serve(desk: Desk, replay: CityReplay | None, host: str, port: int,
     import anyio.to_thread
     import uvicorn
 
-    feeder = Feeder(desk, replay) if replay is not None else None
+    keepers = make_keepers(desk, replay)
 
     def starts() -> None:
         anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
-        if feeder is not None:
-            feeder.start()
+        # Who answers does not wait long for who works beside.
+        sys.setswitchinterval(SWITCH_SECONDS)
+        for one in keepers:
+            one.start()
         tell(f"The desk is open at http://{host}:{port}")
 
     def stops() -> None:
-        if feeder is not None:
-            feeder.stop()
+        for one in keepers:
+            one.stop()
 
     app = make_app(desk, starts=starts, stops=stops, teller=make_teller())
-    uvicorn.run(
-        app, host=host, port=port, log_level="warning", access_log=False,
-        timeout_graceful_shutdown=10, server_header=False,
-    )  # fmt: skip
+    with desk.database.kept_open():
+        uvicorn.run(
+            app, host=host, port=port, log_level="warning", access_log=False,
+            timeout_graceful_shutdown=10, server_header=False,
+        )  # fmt: skip

@@ -61,6 +61,8 @@ class CaseRow(Base):
         UniqueConstraint("complaint_id", name="one_case_a_complaint"),
         Index("desk_cases_by_status", "status", "domain", "due_at"),
         Index("desk_cases_by_place", "domain", "building_id", "tract"),
+        Index("desk_cases_by_closing", "domain", "closed_at"),
+        Index("desk_cases_in_order", "status", "escalates", "due_at", "number"),
     )
 
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
@@ -104,6 +106,8 @@ class CaseRow(Base):
     price_effect: Mapped[str] = _text()
     features: Mapped[str] = mapped_column(Text, default="{}")
     scored_at: Mapped[str] = _text()
+    is_blind: Mapped[bool] = mapped_column(default=False)
+    """whether staff decide before they see what is recommended"""
 
     status: Mapped[str] = mapped_column(Text, default=OPEN)
     claimed_by: Mapped[str] = _text()
@@ -148,13 +152,30 @@ class VisitRow(Base):
     __table_args__ = (Index("desk_visits_of_a_case", "case_number"),)
 
     visit_id: Mapped[str] = mapped_column(Text, primary_key=True)
-    case_number: Mapped[int]
+    complaint_id: Mapped[str] = _text()
+    """first report of the case"""
+    case_number: Mapped[int] = mapped_column(default=0)
+    """0: a case that was not open when the desk began"""
     attempt: Mapped[int]
     visited_at: Mapped[str] = mapped_column(Text)
     result: Mapped[str] = mapped_column(Text)
     propensity: Mapped[float | None] = mapped_column(Float)
     n_waiting: Mapped[float | None] = mapped_column(Float)
     n_slots: Mapped[float | None] = mapped_column(Float)
+
+
+class ClosingRow(Base):
+    """How a case ended, as it was told; also of cases that were not open when the desk began."""
+
+    __tablename__ = "desk_closings"
+
+    complaint_id: Mapped[str] = mapped_column(Text, primary_key=True)
+    domain: Mapped[str] = mapped_column(Text)
+    closed_at: Mapped[str] = mapped_column(Text)
+    disposition: Mapped[str] = mapped_column(Text)
+    """its class"""
+    code: Mapped[str] = _text()
+    """closing code of the source"""
 
 
 class NoteRow(Base):
@@ -186,6 +207,83 @@ class DeskLogRow(ChainRow):
 
     __tablename__ = "desk_log"
     __table_args__ = (UniqueConstraint("previous_hash", name="one_desk_entry_after_each"),)
+
+
+class ActRow(Base):
+    """Which case an entry of the log is about."""
+
+    __tablename__ = "desk_acts"
+    __table_args__ = (Index("desk_acts_of_a_case", "complaint_id"),)
+
+    seq: Mapped[int] = mapped_column(primary_key=True)
+    complaint_id: Mapped[str] = mapped_column(Text)
+
+
+class SurveyRow(Base):
+    """One answer of staff about working with the recommendations; nobody's name is beside it."""
+
+    __tablename__ = "desk_survey"
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    at: Mapped[str] = mapped_column(Text)
+    domain: Mapped[str] = mapped_column(Text)
+    words: Mapped[str] = _text()
+    score: Mapped[float] = mapped_column(Float)
+    """0: no friction, 1: most"""
+
+
+class ChoiceRow(Base):
+    """What a group chose on a frontier, and why."""
+
+    __tablename__ = "desk_choices"
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    at: Mapped[str] = mapped_column(Text)
+    domain: Mapped[str] = mapped_column(Text)
+    run: Mapped[str] = mapped_column(Text)
+    point: Mapped[str] = mapped_column(Text)
+    who: Mapped[str] = mapped_column(Text)
+    reason: Mapped[str] = mapped_column(Text)
+    told_by: Mapped[str] = mapped_column(Text)
+    outcome: Mapped[str] = mapped_column(Text, default="{}")
+    """the point's figures as they were shown"""
+    seq: Mapped[int]
+    """entry of the log"""
+
+
+class HookRow(Base):
+    """A system that is told of every decision."""
+
+    __tablename__ = "desk_hooks"
+
+    name: Mapped[str] = mapped_column(Text, primary_key=True)
+    address: Mapped[str] = mapped_column(Text)
+    secret: Mapped[str] = mapped_column(Text)
+    """what messages are signed with"""
+    made_by: Mapped[str] = mapped_column(Text)
+    made_at: Mapped[str] = mapped_column(Text)
+    ended_at: Mapped[str] = _text()
+    problem: Mapped[str] = _text()
+    sent_seq: Mapped[int] = mapped_column(default=0)
+    """last entry of the log that it took"""
+
+
+class SourceRow(Base):
+    """Another system that is asked for complaints again and again."""
+
+    __tablename__ = "desk_sources"
+
+    name: Mapped[str] = mapped_column(Text, primary_key=True)
+    kind: Mapped[str] = mapped_column(Text)
+    address: Mapped[str] = mapped_column(Text)
+    codes: Mapped[str] = mapped_column(Text)
+    """its codes -> our domains and categories, JSON"""
+    made_by: Mapped[str] = mapped_column(Text)
+    made_at: Mapped[str] = mapped_column(Text)
+    ended_at: Mapped[str] = _text()
+    read_to: Mapped[str] = _text()
+    problem: Mapped[str] = _text()
+    minutes: Mapped[float] = mapped_column(Float, default=5.0)
 
 
 class KeyRow(Base):

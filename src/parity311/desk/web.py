@@ -9,7 +9,6 @@ the permission it asks for, so that a test can try each role on each.
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +22,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from parity311.desk import georeport
 from parity311.desk.accounts import Actor, note_seen, who_is
 from parity311.desk.desk import Desk
+from parity311.desk.languages import ENGLISH, direction, speak
 from parity311.desk.permissions import FIRST_PAGE, PERMISSIONS, Role, may
 from parity311.desk.refusals import NoLoginError, NotAllowedError
 from parity311.storage.strict_json import to_json
@@ -40,9 +40,26 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "geolocation=(), camera=(), microphone=()",
 }
+MENU = (
+    ("/queue", "Queue", "queue.read"),
+    ("/office", "Office", "office.read"),
+    ("/audit", "Audit", "audit.read"),
+    ("/survey", "How it works for you", "case.decide"),
+    ("/", "Public", "public.read"),
+    ("/choices", "Choices", "public.read"),
+    ("/status", "My complaint", "public.read"),
+    ("/accounts", "Accounts", "accounts.manage"),
+    ("/keys", "Keys", "keys.manage"),
+    ("/partners", "Other systems", "keys.manage"),
+)
+"""Rooms of the menu: address, name, and the permission without which it is not shown."""
 SAID = {
     "accepted": "Accepted.",
     "accepted_many": "Accepted together.",
+    "decided": "Decided. What was recommended stands on the page now.",
+    "answered": "Thank you; your answer was kept without your name.",
+    "chosen": "Recorded, with the reason, in the log and on the public page.",
+    "hooked": "Done.",
     "overridden": "Decided otherwise; your reason is on record.",
     "undone": "Taken back; the case is open again.",
     "claimed": "The case is yours for a while.",
@@ -247,7 +264,7 @@ def _environment() -> Environment:
     )
     env.filters["moment"] = lambda text: str(text)[:16].replace("T", " ")
     env.filters["words"] = lambda text: str(text).replace("_", " ")
-    env.filters["json"] = json.dumps
+    env.filters["flag"] = lambda name: str(name).removeprefix("is_").replace("_", " ").capitalize()
     return env
 
 
@@ -255,12 +272,16 @@ def render(caller: Caller, template: str, content: dict[str, Any]) -> str:
     """A page with what all pages show."""
     desk, actor = caller.desk, caller.actor
     said = SAID.get(caller.request.query_params.get("said", ""), "")
+    language = content.get("language", ENGLISH)
     return (
         _environment()
         .get_template(template)
         .render(
-            **content,
+            **{"language": language, **content},
+            direction=direction(language),
+            say=speak(language),
             actor=actor,
+            rooms=[(to, words) for to, words, needed in MENU if may(actor.role, needed)],
             may=lambda permission: may(actor.role, permission),
             home=FIRST_PAGE[actor.role],
             city_time=desk.clock.now(),

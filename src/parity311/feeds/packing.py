@@ -32,19 +32,15 @@ HEAD_ROWS = 200
 """How many rows of a workbook's sheet are read to recognise it."""
 OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
 """How a workbook of before 2007 (.xls) starts."""
-NO_TABLES: tuple[tuple[bytes, str, str], ...] = (
-    (b"%PDF", "a PDF", "ask for the table that it was printed from, as CSV (UTF-8)"),
-    (b"PAR1", "Parquet", "save it as CSV (UTF-8)"),
-    (b"SQLite format 3", "a database", "export its table as CSV (UTF-8)"),
-    (b"7z\xbc\xaf", "an archive of a kind that is not read", "unpack it"),
-    (b"Rar!", "an archive of a kind that is not read", "unpack it"),
-    (b"BZh", "an archive of a kind that is not read", "unpack it"),
-    (b"\xfd7zXZ", "an archive of a kind that is not read", "unpack it"),
-    (b"\x28\xb5\x2f\xfd", "an archive of a kind that is not read", "unpack it"),
-    (b"\x89PNG", "a picture", "ask for the table as CSV (UTF-8)"),
-    (b"\xff\xd8\xff", "a picture", "ask for the table as CSV (UTF-8)"),
-    (b"{\\rtf", "a text document", "save its table as CSV (UTF-8)"),
-)
+NO_TABLES: tuple[tuple[tuple[bytes, ...], str, str], ...] = (
+    ((b"%PDF",), "a PDF", "ask for the table that it was printed from, as CSV (UTF-8)"),
+    ((b"PAR1",), "Parquet", "save it as CSV (UTF-8)"),
+    ((b"SQLite format 3",), "a database", "export its table as CSV (UTF-8)"),
+    ((b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"),
+     "an archive of a kind that is not read", "unpack it"),
+    ((b"\x89PNG", b"\xff\xd8\xff"), "a picture", "ask for the table as CSV (UTF-8)"),
+    ((b"{\\rtf",), "a text document", "save its table as CSV (UTF-8)"),
+)  # fmt: skip
 """First bytes of files that are no tables, what they are, and what to do."""
 PAGE_TITLE = re.compile(r"<title[^>]*>\s*([^<]{1,80})", re.IGNORECASE)
 FEW_LETTERS = 3
@@ -118,8 +114,8 @@ def find_packing(path: Path, sheet: str = "") -> Packing:
 
 def _refuse_no_table(path: Path, data: bytes, start: str) -> None:
     """Say what a file is that holds no table, whatever its name says."""
-    for mark, kind, cure in NO_TABLES:
-        if data.startswith(mark):
+    for marks, kind, cure in NO_TABLES:
+        if data.startswith(marks):
             raise RecordsError(f"{path} is {kind}, not a table; {cure}, and give that.")
     text = start.lstrip().lower()
     if text.startswith(("<!doctype html", "<html")) or ("<html" in text and text[:1] == "<"):

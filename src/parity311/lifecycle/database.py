@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any
 from urllib.parse import quote
 
@@ -63,6 +64,7 @@ class Database:
     def __init__(self, address: str | Path, *, makes: bool = False) -> None:
         self.url = read_address(address)
         self.is_file = self.url.drivername == "sqlite"
+        self._lock = Lock()
         with self._telling():
             self._engine = self._make_engine(makes)
             if makes:
@@ -91,12 +93,43 @@ class Database:
         engine = self._engine.execution_options(**{WRITES: True})
         with (
             self._telling(),
+            self._turn(),
             Session(engine, expire_on_commit=False) as session,
             session.begin(),
         ):
             if not self.is_file:
                 _take_turn(session.connection())
             yield session
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """The turn among threads of this process: SQLite lets who waits for it sleep too long."""
+        if not self.is_file:
+            yield
+            return
+        if not self._lock.acquire(timeout=WAIT_SECONDS):
+            raise BusyError(
+                f"Another thread has been writing {self.where} for {WAIT_SECONDS} seconds; try "
+                "again. Nothing was changed."
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    @contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """Hold a connection to a file, so that those that close are not the last.
+
+        The last one brings the whole log of writes into the file, which takes longer than a write.
+        """
+        if not self.is_file:
+            yield
+            return
+        with self._engine.connect() as connection:
+            connection.execute(text("SELECT 1 FROM alembic_version")).all()
+            connection.rollback()
+            yield
 
     def _make_engine(self, makes: bool) -> Engine:
         if not self.is_file:

@@ -191,11 +191,13 @@ def detection_light(slots: Slots, *, since: date, n_days: int, spec: LightSpec) 
     evidence = capital(behind, day, mean=mean, low=low, n_days=n_days)
     rolling = _rolling(behind, day, n_days)
     state, at = follow(evidence, rolling > mean, spec)
-    lead = -float(rolling[-1])
+    is_recent = bool((day >= n_days - ROLLING_DAYS).any())
+    lead = -float(rolling[-1]) if is_recent else float("nan")
     shares = [_share(found, todays == which) for which in (False, True)]
+    recent = f"the lead is {100 * lead:+.1f} points" if is_recent else "no visit was drawn"
     words = (
         f"a visit finds something in {shares[0]} of the policy's and {shares[1]} of those left to "
-        f"today's rule; over the last {ROLLING_DAYS} days the lead is {100 * lead:+.1f} points"
+        f"today's rule; over the last {ROLLING_DAYS} days {recent}"
     )
     days = [since + timedelta(days=n) for n in range(n_days)]
     path = tuple(zip(days, evidence.tolist(), strict=True))
@@ -274,9 +276,10 @@ def _share(found: np.ndarray, use: np.ndarray) -> str:
 def days_of_year(since: date, until: date) -> tuple[date, int]:
     """First day of the year of evidence that is under way, and its days so far.
 
-    Every year from ``since`` on has the same error of its own; what is older has had its year.
+    Every year from ``since`` on has the same error of its own; what is older has had its year. The
+    last day is the one before ``until``: a year is looked at whole before the next begins.
     """
-    passed = max((until - since).days, 0)
+    passed = max((until - since).days - 1, 0)
     first = since + timedelta(days=(passed // YEAR_DAYS) * YEAR_DAYS)
     return first, (until - first).days
 

@@ -95,7 +95,6 @@ def watch_domain(
             f"{records.window[0]} to {until}; give records from after that, or --since DAY."
         )
     first, n_days = days_of_year(began, until)
-    n_days = max(n_days, 1)
     notes: list[str] = []
     recorded = read_inputs(
         records, domain, date_from=first, date_to=until, estimand=audit.estimand,

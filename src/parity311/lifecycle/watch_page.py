@@ -26,6 +26,8 @@ from parity311.storage.disk import telling_disk_errors
 Tone = Literal["neutral", "good", "bad", "unsure"]
 TONES: dict[str, Tone] = {GREEN: "good", AMBER: "unsure", RED: "bad", GREY: "neutral"}
 NUMBERS = {GREY: -1, GREEN: 0, AMBER: 1, RED: 2}
+MUCH = 1_000_000
+"""Evidence beyond which a page says no more than that."""
 TITLES = {
     "disparity": "(a) disparity beyond the baseline",
     "detection": "(b) defects found, against today's rule",
@@ -98,6 +100,7 @@ def _light_row(light: Light) -> dict[str, Any]:
         "light": TITLES[light.name],
         "state": light.state,
         "evidence": light.evidence,
+        "shown": f"{light.evidence:.2f}" if light.evidence < MUCH else f"over {MUCH:,}",
         "limit": light.limit,
         "tripped_on": str(light.tripped_on or ""),
         "what": light.words,
@@ -145,16 +148,17 @@ def _report(watched: Watched, done: str, pictures: tuple[Picture, ...]) -> Repor
         done, ""
     )
     moved = [one.what for one in watched.drift if one.is_moved]
-    worst_verdict = next(
-        (v for v in ("FAIL", "INSUFFICIENT", "PASS")
-         if any(row["verdict"] == v for row in watched.audit["verdicts"])), "INSUFFICIENT",
-    )  # fmt: skip
+    verdicts = watched.audit["verdicts"]
+    worst_row = next(
+        (row for v in ("FAIL", "INSUFFICIENT", "PASS") for row in verdicts if row["verdict"] == v),
+        {"verdict": "INSUFFICIENT", "denominator": "complaints"},
+    )
     return Report(
         title=f"{watched.domain}: {policy.version} since {watched.since}",
         summary=(
             f"The lights are {state}: {MEANS[state]}.{acted}",
             f"{policy.version} is {policy.state}; the audit of what was recorded since says "
-            f"{worst_verdict}.",
+            f"{worst_row['verdict']} at worst, counted by {worst_row['denominator']}.",
             f"Moved since: {'; '.join(moved)}." if moved else "Nothing clearly moved since.",
         ),
         figures=tuple(
@@ -171,7 +175,7 @@ def _report(watched: Watched, done: str, pictures: tuple[Picture, ...]) -> Repor
                 pictures=pictures,
                 tables=(TableView("lights", (
                     Column("light", "condition"), Column("state", "light"),
-                    Column("evidence", "evidence", decimals=2), Column("limit", "red from"),
+                    Column("shown", "evidence"), Column("limit", "red from"),
                     Column("tripped_on", "red since"), Column("what", "what was seen"),
                 )),),
                 notes=(

@@ -6,7 +6,7 @@ Each answer is that of the very functions that the commands call, so that what i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,16 +77,6 @@ def _answer(domain: str, work: str, state: str, reason: str = "", command: str =
     return Ability(domain, work, state, reason, needed, command)
 
 
-def _fallback(
-    domain: str, work: str, estimator: str, reason: str, command: str, option: str
-) -> Ability:
-    """What can be done with complaints as they are, and what would do without that."""
-    return Ability(
-        domain, work, PARTLY, f"complaints stand for incidents, since: {reason}",
-        MORE_DATA[WORK[0]], f"{command} {option} {estimator}",
-    )  # fmt: skip
-
-
 def _said(error: Exception) -> str:
     return " ".join(str(error).split())
 
@@ -106,39 +96,45 @@ def _correction(records: Records, domain: str) -> Ability:
 
 
 def _learning(records: Records, domain: str) -> Ability:
-    """Whether params can be estimated, with the usual estimator or with complaints as they are."""
-    work, reasons = WORK[1], []
-    if domain not in all_domains():
-        return _answer(domain, work, NOT, "no decision process has this name")
-    for estimator in (PREFERRED, FALLBACK):
-        try:
-            _ = open_world(get_domain(domain), records, None, estimator).estimated
-        except (Parity311Error, np.linalg.LinAlgError) as error:
-            reasons.append(_said(error))
-            continue
-        command = f"parity311 train {domain} --records {records.folder}"
-        if not reasons:
-            return _answer(domain, work, POSSIBLE, "", command)
-        return _fallback(domain, work, estimator, reasons[0], command, "--estimator")
-    return _answer(domain, work, NOT, reasons[-1])
+    """Whether params can be estimated."""
+
+    def attempt(estimator: str) -> None:
+        _ = open_world(get_domain(domain), records, None, estimator).estimated
+
+    command = f"parity311 train {domain} --records {records.folder}"
+    return _tried(domain, WORK[1], attempt, command, "--estimator")
 
 
 def _backtest(records: Records, domain: str) -> Ability:
-    work, reasons = WORK[2], []
+    def attempt(estimator: str) -> None:
+        prepare_backtest(domain, records.folder, (), estimator=estimator)
+
+    command = f"parity311 backtest {domain} --records {records.folder}"
+    found = _tried(domain, WORK[2], attempt, command, "--reporting-estimator")
+    lacks_months = found.state == NOT and NEEDS_A_LOG not in found.reason
+    return replace(found, needed=MORE_MONTHS) if lacks_months else found
+
+
+def _tried(
+    domain: str, work: str, attempt: Callable[[str], None], command: str, option: str
+) -> Ability:
+    """What works with the usual estimator, else with complaints as they are."""
     if domain not in all_domains():
         return _answer(domain, work, NOT, "no decision process has this name")
+    reasons: list[str] = []
     for estimator in (PREFERRED, FALLBACK):
         try:
-            prepare_backtest(domain, records.folder, (), estimator=estimator)
+            attempt(estimator)
         except (Parity311Error, np.linalg.LinAlgError) as error:
             reasons.append(_said(error))
             continue
-        command = f"parity311 backtest {domain} --records {records.folder}"
         if not reasons:
             return _answer(domain, work, POSSIBLE, "", command)
-        return _fallback(domain, work, estimator, reasons[0], command, "--reporting-estimator")
-    needed = MORE_DATA[work] if NEEDS_A_LOG in reasons[-1] else MORE_MONTHS
-    return Ability(domain, work, NOT, reasons[-1], needed)
+        why = f"complaints stand for incidents, since: {reasons[0]}"
+        return Ability(
+            domain, work, PARTLY, why, MORE_DATA[WORK[0]], f"{command} {option} {estimator}"
+        )
+    return _answer(domain, work, NOT, reasons[-1])
 
 
 def _audit(records: Records, domain: str) -> Ability:

@@ -28,6 +28,9 @@ from parity311.report.audit_words import measure_briefly, name_worst_off
 COLUMNS = ("domain", "tract", "recommended", "taken")
 GROUPINGS = ("income5", "race5")
 MAX_REASONS = 5
+OF_ANY_DOMAIN = {"visit": True, "wait": False, "duplicate": False}
+"""What the desk writes of a case where a policy decides for the whole office, and of one that
+joined another; and whether somebody goes."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ def read_overrides(path: Path) -> list[Recommendation]:
 
 def _row(row: dict[str, Any]) -> Recommendation:
     domain = get_domain(row["domain"])
-    escalates = {a.name: a.escalates for a in domain.actions_of("extended")}
+    escalates = {a.name: a.escalates for a in domain.actions_of("extended")} | OF_ANY_DOMAIN
     for name in (row["recommended"], row["taken"]):
         if name not in escalates:
             raise unknown_name(f"action of {domain.slug}", name, escalates)

@@ -9,7 +9,7 @@ that something has not happened.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import NamedTuple
@@ -142,6 +142,11 @@ class Journal(Cases):
     def building_numbers(self) -> dict[str, int]:
         """Number of every building by its id."""
         return {str(name): number for number, name in enumerate(self.building_ids)}
+
+    @property
+    def as_cases(self) -> Cases:
+        """Its cases without what else the journal holds; the same arrays, not copies."""
+        return Cases(**{one.name: getattr(self, one.name) for one in fields(Cases)})
 
     @property
     def open_rows(self) -> np.ndarray:

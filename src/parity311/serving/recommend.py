@@ -212,6 +212,15 @@ class OpenQueue:
         """The waiting cases as today's rule sorts them: code, then time."""
         return np.sort(self.cases.code * FAR_FUTURE + self.cases.began)
 
+    def prepare(self) -> None:
+        """Work out what every answer needs, so that the first does not wait for it."""
+        _ = self._places_today, self.journal.by_building, self.journal.by_tract
+        _ = self.journal.building_numbers
+        if self.policy.sight.rank is not None:
+            _ = self._office
+        else:
+            _ = self.wanted, self.wanted_unpriced
+
     def answer(self, complaint: Mapping[str, Any]) -> Recommendations:
         """What to do with one new complaint, given who waits already."""
         case = read_complaint(self.journal, complaint)

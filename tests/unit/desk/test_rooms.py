@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,14 @@ from tests.unit.desk.staff import START, SmallDesk, cases_of
 from tests.unit.lifecycle.offices import WHO, audit_row, write_audit
 
 from parity311.desk.app import make_app
-from parity311.desk.explaining import ENDED, MOST_WORDS, explain_case
+from parity311.desk.explaining import ENDED, MOST_WORDS, SENTENCES, explain_case
 from parity311.desk.figures import _cell, read_service
 from parity311.desk.intake import NewComplaint, take_in
+from parity311.desk.languages import direction
+from parity311.desk.rooms.public import NOT_FOUND
 from parity311.desk.tables import CaseRow
 from parity311.desk.telling import make_teller
-from parity311.explain.phrases import PHRASES
+from parity311.explain.phrases import PHRASES, parse_catalogue
 from parity311.pipelines.audit_table import template_text
 
 DEMOGRAPHIC = re.compile(
@@ -149,6 +152,34 @@ def test_an_explanation_is_short_plain_and_about_the_case() -> None:
     assert problems_of(["Residents of this area are mostly black."]) == ["names a demographic"]
 
 
+def texts_for_residents() -> set[str]:
+    """All that a resident can read on the page of their complaint."""
+    template = resources.files("parity311.desk").joinpath("templates/status.html").read_text()
+    shown = set(re.findall(r'say\("([^"]+)"\)', template))
+    return {*ENDED.values(), *SENTENCES.values(), NOT_FOUND, *shown}
+
+
+@pytest.mark.parametrize("language", ["es", "zh"])
+def test_every_text_for_residents_is_translated(language: str, small: SmallDesk) -> None:
+    own = resources.files("parity311.desk").joinpath(f"locale/{language}.po").read_text("utf-8")
+    entries = parse_catalogue(own)
+    texts = texts_for_residents()
+    assert len(texts) > 30
+    assert sorted(texts - entries.keys()) == []
+    places = re.compile(r"{\w+}")
+    assert [one for one, other in entries.items()
+            if sorted(places.findall(one)) != sorted(places.findall(other))] == []  # fmt: skip
+    # Nobody reviewed it, which the catalogue and the page say.
+    assert own.count("#, fuzzy") == len(entries)
+    page = small.browser().get("/status", headers={"Accept-Language": f"{language}-US,en;q=0.5"})
+    assert f'<html lang="{language}" dir="ltr">' in page.text
+    assert "machine" not in page.text
+    assert entries["This translation was made by a machine and nobody has reviewed it; the "
+                   "English text counts."] in page.text  # fmt: skip
+    assert '<html lang="en"' in small.browser().get("/status?language=en").text
+    assert direction("ar") == "rtl"
+
+
 def test_small_cells_are_not_told(small: SmallDesk) -> None:
     few = _cell("2025-01", "heat", 0, 9, 4)
     assert few["cases"] is None
@@ -158,8 +189,11 @@ def test_small_cells_are_not_told(small: SmallDesk) -> None:
     assert _cell("2025-01", "heat", 0, 100, 90)["share"] == pytest.approx(0.9)
     assert _cell("2025-01", "heat", 0, 100, 100)["share"] == 1.0
     # The small desk's own cells are all too small, and the public page says nothing of them.
-    with small.desk.database.reading() as session:
-        assert read_service(session)
+    desk = small.desk
+    with desk.database.reading() as session:
+        found = read_service(session, desk.offices.values(), desk.clock.now())
+    assert found
+    assert all(one["cases"] is None or one["cases"] >= 10 for one in found)
     assert "fewer than 10" in small.browser().get("/").text
 
 

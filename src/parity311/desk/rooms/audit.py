@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import tempfile
 from pathlib import Path
@@ -12,15 +13,26 @@ from fastapi.responses import HTMLResponse
 
 from parity311.audit.spec import AuditSpec
 from parity311.desk import ledger
-from parity311.desk.figures import read_overrides, read_service
+from parity311.desk.figures import picture_service, read_anchoring, read_overrides, read_service
 from parity311.desk.refusals import DeskRefusal, NothingThereError
 from parity311.desk.web import Caller, Room, Went
 from parity311.pipelines.audit_table import TableOptions, audit_table
-from parity311.report.store import open_run
+from parity311.report.folder import list_runs, open_run
 
 ROOM = Room("audit")
 N_LOGGED = 50
 AUDITS = "audits"
+RUN_PAGES = {
+    "report": "report",
+    "audit": "who is served",
+    "frontier": "the frontier",
+    "explain": "what drives the policy",
+    "compare": "runs side by side",
+}
+"""Pages of runs that an auditor can open, by what they show."""
+MOST_RUNS = 30
+OWN_POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
+PLAIN_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 NAME = re.compile(r"[\w-]{1,100}")
 
 
@@ -33,11 +45,15 @@ def show_audit(caller: Caller) -> dict[str, Any]:
         problems = ledger.ledger_problems(session)
         seq, head = ledger.head_of(session)
         log = ledger.read_log(session, N_LOGGED)
-        service, overrides = read_service(session), read_overrides(session)
+        service = read_service(session, desk.offices.values(), desk.clock.now())
+        overrides, anchoring = read_overrides(session), read_anchoring(session)
     return {
         "title": "Audit",
         "service": service,
+        "pictures": [picture_service(service, domain) for domain in desk.offices],
         "overrides": overrides,
+        "anchoring": anchoring,
+        "runs": shown_runs(caller),
         "registry": {
             "policies": [
                 {"version": one.version, "state": one.state, "verdict": one.verdict,
@@ -84,10 +100,42 @@ def show_made(caller: Caller, run: str) -> Response:
     """An audit that was made here, as its own page."""
     if run not in made_audits(caller):
         raise NothingThereError(f"There is no audit {run[:60]!r}; the list has those there are.")
-    page = open_run(run, caller.desk.folder / AUDITS).path / "audit.html"
-    # The page carries its own style and pictures; nothing in it runs.
-    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
-    return HTMLResponse(page.read_text(), headers={"Content-Security-Policy": policy})
+    return show_page(open_run(run, caller.desk.folder / AUDITS).path / "audit.html")
+
+
+@ROOM.raw("/audit/runs/{run}/{page}", "audit.read", methods=["GET"], include_in_schema=False)
+def show_run(caller: Caller, run: str, page: str) -> Response:
+    """A page of a run: its report, audit, frontier, or what drives its policies."""
+    root = caller.desk.runs
+    if root is None or page not in RUN_PAGES or run not in list_runs(root):
+        raise NothingThereError(f"There is no {page[:30]!r} of {run[:60]!r}; see the list.")
+    path = root / run / f"{page}.html"
+    if not path.is_file():
+        raise NothingThereError(f"The run {run[:60]!r} has no such page; see the list.")
+    return show_page(path)
+
+
+def show_page(path: Path) -> Response:
+    """A page that was written by a run, under the policy that it brings; else nothing runs."""
+    text = path.read_text("utf-8")
+    brought = OWN_POLICY.search(text)
+    policy = html.unescape(brought[1]) if brought else PLAIN_POLICY
+    policy = f"{policy}; img-src data:; frame-ancestors 'none'"
+    return HTMLResponse(text, headers={"Content-Security-Policy": policy})
+
+
+def shown_runs(caller: Caller) -> list[dict[str, Any]]:
+    """The newest runs with the pages they have."""
+    root = caller.desk.runs
+    if root is None:
+        return []
+    found = []
+    for run in reversed(list_runs(root)[-MOST_RUNS:]):
+        pages = [name for name in RUN_PAGES if (root / run / f"{name}.html").is_file()]
+        if pages and NAME.fullmatch(run):
+            found.append({"run": run, "command": open_run(run, root).info["command"],
+                          "pages": {name: RUN_PAGES[name] for name in pages}})  # fmt: skip
+    return found
 
 
 def made_audits(caller: Caller) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Form
 
 from parity311.desk import ledger
-from parity311.desk.figures import read_load, read_overrides
+from parity311.desk.figures import read_anchoring, read_load, read_overrides, read_survey
 from parity311.desk.pictures import draw_bars
 from parity311.desk.web import Caller, Room, Went
 from parity311.mdp.contract import STRATUM_NAMES
@@ -21,7 +21,8 @@ def show_office(caller: Caller) -> dict[str, Any]:
     desk = caller.desk
     with desk.database.reading() as session:
         load = read_load(session, desk.clock.now())
-        overrides = read_overrides(session)
+        overrides, anchoring = read_overrides(session), read_anchoring(session)
+        survey = read_survey(session)
     registered = {one.version: one for one in desk.registry.policies()}
     policies = []
     for domain, office in desk.offices.items():
@@ -45,6 +46,8 @@ def show_office(caller: Caller) -> dict[str, Any]:
         "load": load,
         "picture": picture,
         "overrides": overrides,
+        "anchoring": anchoring,
+        "survey": survey,
         "policies": policies,
     }
 

@@ -7,9 +7,7 @@ position, which is put into the nearest tract, or a building's id as `address_id
 from __future__ import annotations
 
 import secrets
-from collections import Counter
 from datetime import datetime, timedelta
-from math import cos, hypot, radians
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Form, Request, Response
@@ -18,19 +16,16 @@ from sqlalchemy import select
 
 from parity311.desk import keys
 from parity311.desk.explaining import ENDED
-from parity311.desk.georeport import CITY_ZONE, SPECIFICATION, answer, zoned
-from parity311.desk.intake import NewComplaint, take_in
+from parity311.desk.georeport import SPECIFICATION, answer, city_time, zoned
+from parity311.desk.intake import NewComplaint, nearest_tract, take_in
 from parity311.desk.limits import Bucket
 from parity311.desk.offices import DeskOffice
 from parity311.desk.refusals import DeskRefusal, NothingThereError
 from parity311.desk.tables import CLOSED, CaseRow
 from parity311.desk.web import Caller, Room, Went, json_response, render, wants_json
-from parity311.records.schema import SEVERITIES
 
 ROOM = Room("open311")
 BASE = "/open311/v2"
-FARTHEST_KM = 5.0
-"""A position farther than this from every tract's centre lies outside of the city (assumed)."""
 LONGEST_WORDS = 4000
 MOST_DAYS, MOST_ROWS = 90, 1000
 FILED_AT_ONCE, FILED_A_MINUTE = 600, 12_000.0
@@ -92,7 +87,7 @@ def list_services(caller: Caller, kind: Kind) -> Response:
 def define_service(caller: Caller, service_code: str, kind: Kind) -> Response:
     """What a complaint of a service may say."""
     office = caller.desk.office(service_code)
-    codes = _codes(office)
+    codes = office.codes
     attributes: list[dict[str, Any]] = [
         _attribute("category", "singlevaluelist", 1, "What it is about", sorted(codes))
     ]
@@ -132,7 +127,10 @@ def file_request(caller: Caller, kind: Kind, fields: Fields) -> Response:
     office = desk.office(given["service_code"])
     complaint = _read_complaint(caller, office, given)
     with desk.database.writing() as session:
-        (taken,) = take_in(session, office, [complaint], desk.clock.now())
+        (taken,) = take_in(session, office, [complaint], desk.clock.now(), desk.blind_share)
+    caller.request.state.timings = {
+        "score": taken.scored_ms, "score-cpu": taken.scored_cpu_ms
+    }  # fmt: skip
     notice = f"Tracking number {taken.tracking}, check code {taken.check_code}."
     told = {"service_request_id": taken.complaint_id, "service_notice": notice, "account_id": ""}
     return answer(kind, "service_requests", "request", [told])
@@ -140,7 +138,7 @@ def file_request(caller: Caller, kind: Kind, fields: Fields) -> Response:
 
 def _read_complaint(caller: Caller, office: DeskOffice, given: dict[str, str]) -> NewComplaint:
     """What was posted as a complaint of the desk."""
-    codes = _codes(office)
+    codes = office.codes
     category = given.get("attribute[category]", next(iter(codes)))
     if category not in codes:
         raise DeskRefusal(f"category {category[:60]!r} was given; allowed: {', '.join(codes)}.")
@@ -175,16 +173,6 @@ def _read_complaint(caller: Caller, office: DeskOffice, given: dict[str, str]) -
     )
 
 
-def _codes(office: DeskOffice) -> dict[str, str]:
-    """Categories on record, most frequent first, with the priority code each mostly has."""
-    past = office.past
-    pairs = Counter(zip(past.category.tolist(), past.code.tolist(), strict=True))
-    found: dict[str, str] = {}
-    for (category, code), _ in pairs.most_common():
-        found.setdefault(past.categories[category], SEVERITIES[code])
-    return found
-
-
 def _find_tract(caller: Caller, office: DeskOffice, given: dict[str, str], building: str) -> str:
     """The tract of a building on record, or the nearest to a position."""
     number = office.past.building_numbers.get(building)
@@ -199,14 +187,10 @@ def _find_tract(caller: Caller, office: DeskOffice, given: dict[str, str], build
             "address_id of a building on record."
         ) from None
 
-    def km(one: Any) -> float:
-        across = (one.longitude - long) * cos(radians(one.latitude))
-        return 111.2 * hypot(across, one.latitude - lat)
-
-    nearest = min(caller.desk.places.values(), key=km)
-    if not km(nearest) <= FARTHEST_KM:
+    found = nearest_tract(caller.desk, lat, long)
+    if found is None:
         raise DeskRefusal(f"lat {lat:g}, long {long:g} lies outside of the city served here.")
-    return nearest.geoid
+    return found
 
 
 @ROOM.raw(BASE + "/tokens/{token}.{kind}", "public.read", methods=["GET"])
@@ -292,10 +276,9 @@ def _moment(text: str, otherwise: datetime) -> datetime:
     if not text:
         return otherwise
     try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
+        return city_time(text)
+    except (ValueError, OverflowError):
         raise DeskRefusal(f"{text[:40]!r} was given; write 2025-07-01T00:00:00Z.") from None
-    return found.astimezone(CITY_ZONE).replace(tzinfo=None) if found.tzinfo else found
 
 
 @ROOM.page("/keys", "keys.html", "keys.manage")

@@ -31,7 +31,11 @@ def show_queue(
     asked = cases.QueueQuery(domain, status, search, page, N_SHOWN)
     with desk.database.reading() as session:
         found = cases.read_queue(session, asked, desk.clock.now())
-    return {"title": "Queue", "domains": list(desk.offices), "offices": offices_of(caller)} | found
+        is_first = not cases.has_decided(session, caller.actor)
+    return {
+        "title": "Queue", "domains": list(desk.offices), "offices": offices_of(caller),
+        "is_first": is_first,
+    } | found  # fmt: skip
 
 
 @ROOM.raw("/queue/changes", "queue.read", methods=["GET"], include_in_schema=False)
@@ -88,6 +92,31 @@ def override(
             caller.desk.office(domain).actions, caller.desk.clock.now(),
         )  # fmt: skip
     return Went(f"/case/{complaint_id}", "overridden", {"entry": seq})
+
+
+@ROOM.act("/case/{complaint_id}/decide", "case.decide")
+def decide(
+    caller: Caller,
+    complaint_id: str,
+    action: Annotated[str, Form(max_length=60)],
+    note: Annotated[str, Form(max_length=cases.LONGEST_NOTE)] = "",
+) -> Went:
+    """Decide a case whose recommendation is hidden."""
+    with caller.desk.database.writing() as session:
+        domain = cases.find_case(session, complaint_id).domain
+        seq = cases.decide_blind(
+            session, caller.actor, complaint_id, action, note,
+            caller.desk.office(domain).actions, caller.desk.clock.now(),
+        )  # fmt: skip
+    return Went(f"/case/{complaint_id}", "decided", {"entry": seq})
+
+
+@ROOM.act("/case/{complaint_id}/merge", "case.decide")
+def merge(caller: Caller, complaint_id: str, into: CaseId) -> Went:
+    """Close a case as a duplicate of another."""
+    with caller.desk.database.writing() as session:
+        seq = cases.merge(session, caller.actor, complaint_id, into, caller.desk.clock.now())
+    return Went(f"/case/{complaint_id}", "merged", {"entry": seq})
 
 
 @ROOM.act("/case/{complaint_id}/undo", "case.decide")

@@ -64,8 +64,9 @@ document.addEventListener("keydown", (event) => {
     a: () => (rows.length ? rows[at] && acceptRow(rows[at]) : press("#accept")),
     o: () => (rows.length ? rows[at]?.querySelector("a").click() : focusOn("#other-action")),
     u: () => (rows.length ? lastAccepted && takeBack(lastAccepted) : press("#undo")),
+    m: () => focusOn("#merge-into"),
     "/": () => focusOn("#search"),
-    "?": () => focusOn(".tour summary"),
+    "?": () => { document.querySelector(".tour")?.setAttribute("open", ""); focusOn(".tour summary"); },
   };
   if (acts[event.key]) {
     event.preventDefault();
