@@ -287,7 +287,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "parity-tables": parity_tables_block,
     "parity-inspectors": inspectors_block,
     "quality": quality_block,
-    "came-out-here": lambda: came_out_block(docs=""),
+    "came-out-here": lambda: came_out_block("", has_table=False),
     "leaderboard": leaderboard_block,
     "environments": environments_block,
     "metrics": metrics_block,

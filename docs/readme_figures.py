@@ -48,8 +48,8 @@ def figures(slug: str) -> dict[str, Any]:
     }
 
 
-def came_out_block(docs: str = "docs/") -> str:
-    """The sentences and the table of README; `docs` is the way from the page to the docs."""
+def came_out_block(docs: str = "docs/", has_table: bool = True) -> str:
+    """Sentences, picture and table of README; `docs` is the way from the page to the docs."""
     of = {slug: figures(slug) for slug in DOMAINS}
     heat, housing = of["heat"], of["housing"]
     years = min(one["years"] for one in of.values())
@@ -66,7 +66,22 @@ def came_out_block(docs: str = "docs/") -> str:
         "",
         f"![Gap under today's rule and under the learned rule]({docs}{PICTURE.name})",
         "",
-        "| | gap, today's rule | gap, learned rule | found, against today's rule | visits | "
+    ]
+    if has_table:
+        lines += [*_table(of), ""]
+    lines.append(
+        f"{years} simulated years a city or more; in brackets 95 % intervals between cities. "
+        if has_table
+        else f"{years} simulated years a city or more; bars are 95 % intervals between cities. "
+    )
+    lines[-1] += f"[How it was measured]({docs}explanation/price-of-parity.md)."
+    lines += ["", f"{say_in_the_city()} [In the city]({docs}explanation/city-years.md)."]
+    return "\n".join(lines)
+
+
+def _table(of: dict[str, dict[str, Any]]) -> list[str]:
+    lines = [
+        "| domain | gap, today's rule | gap, learned rule | found, against today's rule | visits | "
         "smaller gap in |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
@@ -80,14 +95,7 @@ def came_out_block(docs: str = "docs/") -> str:
             f"{one['narrower']} of {one['n']} cities",
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    lines += [
-        "",
-        f"{years} simulated years a city or more; in brackets 95 % intervals between cities. "
-        f"[How it was measured]({docs}explanation/price-of-parity.md).",
-        "",
-        f"{say_in_the_city()} [In the city]({docs}explanation/city-years.md).",
-    ]
-    return "\n".join(lines)
+    return lines
 
 
 def say_in_the_city() -> str:

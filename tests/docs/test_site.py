@@ -125,7 +125,8 @@ def test_the_front_page_has_three_doors_light_and_dark(site: Path) -> None:
         assert f'href="tutorials/{door}.html"' in front
     assert 'data-md-color-scheme="slate"' in front
     assert 'data-md-color-scheme="default"' in front
-    assert "points between the best" in front
+    assert "cuts the gap from" in front
+    assert (site / "what-came-out.svg").is_file()
 
 
 class _Quiet(SimpleHTTPRequestHandler):

@@ -1,7 +1,7 @@
 """The audit of a plain table: one row a complaint, no records folder, no training.
 
 For whoever has only a spreadsheet: where, when, and whether something was done. The shape is that
-of `TEMPLATE`; it is read like the files of an import.
+of `template_text`; it is read like the files of an import.
 """
 
 from __future__ import annotations
@@ -44,15 +44,14 @@ AREA_NUMBERS = (
 """What may be said of an area: in every row of it, or once in a table of areas."""
 YES = ("yes", "y", "true", "t", "1", "served", "x")
 NO = ("no", "n", "false", "f", "0", "not served")
-TEMPLATE = (
-    ("area", "received_at", "served", "closed_at", "domain", "severity", "channel",
-     "income_quintile", "households"),
-    ("36005000100", "2025-01-10 09:30", "yes", "2025-01-12", "heat", "B", "PHONE", "1", "1200"),
-    ("36005000100", "2025-01-11 18:05", "no", "2025-02-20", "heat", "B", "ONLINE", "1", "1200"),
-    ("36061000300", "2025-01-12 07:45", "yes", "2025-01-13", "heat", "B", "PHONE", "5", "900"),
-    ("36061000300", "2025-03-02 11:20", "", "", "heat", "C", "MOBILE", "5", "900"),
+TEMPLATE_COLUMNS = (
+    "area", "received_at", "served", "closed_at", "domain", "severity", "channel",
+    "income_quintile", "households",
 )  # fmt: skip
-"""An example of the shape: a header and rows; an empty ``served`` is a case not yet decided."""
+TEMPLATE_SERVED = (8, 9, 11, 13, 14)
+"""Of twenty complaints of a made-up area, how many were served, by income quintile."""
+TEMPLATE_AREAS = 8
+"""Made-up areas of each quintile: enough for a verdict to be seen."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +66,39 @@ class TableOptions:
 
 
 def template_text() -> str:
-    """The template as CSV."""
+    """An example of the shape as CSV, with rows enough to see a verdict.
+
+    An empty ``served`` is a case not yet decided: the last of every area is.
+    """
+    rows = [
+        _template_row(place, quintile, number)
+        for place in range(TEMPLATE_AREAS)
+        for quintile in range(len(TEMPLATE_SERVED))
+        for number in range(21)
+    ]
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(TEMPLATE)
+    csv.writer(out, lineterminator="\n").writerows([TEMPLATE_COLUMNS, *rows])
     return out.getvalue()
+
+
+def _template_row(place: int, quintile: int, number: int) -> tuple[str, ...]:
+    """One made-up complaint; the lot is shuffled by steps of seven, and by the area."""
+    is_decided = number < 20
+    n_served = TEMPLATE_SERVED[quintile] + place % 5 - 2  # areas of one quintile differ
+    is_served = (7 * number + 3 * place) % 20 < n_served
+    received = date(2025, 1, 6) + timedelta(days=17 * number + place)
+    closed = received + timedelta(days=2 if is_served else 40)
+    return (
+        f"made-up area {5 * place + quintile + 1}",
+        f"{received} {8 + number % 10:02d}:30",
+        ("yes" if is_served else "no") if is_decided else "",
+        str(closed) if is_decided else "",
+        "heat",
+        "ABCD"[(number + place) % 4],
+        ("PHONE", "ONLINE", "MOBILE")[number % 3],
+        str(quintile + 1),
+        str(900 + 40 * place),
+    )
 
 
 def is_table(given: str) -> bool:

@@ -188,12 +188,25 @@ def _percent(share: float) -> str:
 def count_verdicts(verdicts: Sequence[Verdict]) -> str:
     """How many comparisons there are of each kind, those beyond the limit first."""
     said = [verdict.comparison.verdict for verdict in verdicts]
-    n_fail, n_pass = said.count(FAIL), said.count(PASS)
-    rest = f"{n_pass} equal within it, {said.count(INSUFFICIENT)} cannot be told"
+    n_fail, n_pass, n_unsure = (said.count(state) for state in (FAIL, PASS, INSUFFICIENT))
+    if not n_fail and not n_pass:
+        return (
+            "**These records cannot tell** whether service is equal: none of "
+            f"{len(said)} comparisons can be judged."
+        )
     if not n_fail:
-        return f"**No comparison is unequal beyond the limit**: of {len(said)}, {rest}."
-    verb = "is" if n_fail == 1 else "are"
-    return f"**{n_fail} of {len(said)} comparisons {verb} unequal beyond the limit**; {rest}."
+        rest = f"; {n_unsure} cannot be told" if n_unsure else ""
+        return (
+            f"**{n_pass} of {len(said)} comparisons {_be(n_pass)} equal within the limit**{rest}."
+        )
+    rest = f"{n_pass} equal within it, {n_unsure} cannot be told"
+    return (
+        f"**{n_fail} of {len(said)} comparisons {_be(n_fail)} unequal beyond the limit**; {rest}."
+    )
+
+
+def _be(n: int) -> str:
+    return "is" if n == 1 else "are"
 
 
 def list_failures(verdicts: Sequence[Verdict]) -> str:
