@@ -49,6 +49,13 @@ from docs.reproduction import (
     prices_block,
     reproduction_block,
 )
+from docs.scale_figures import (
+    bench_block,
+    engines_block,
+    kills_block,
+    paper_block,
+    rows_block,
+)
 from docs.seeds import seeds_table
 from docs.service_levels_figures import levels_block
 from docs.watch_figures import watch_block
@@ -83,6 +90,7 @@ FILES = (
     "docs/how-to/retrain-a-policy.md",
     "docs/explanation/feedback.md",
     "docs/explanation/service-levels.md",
+    "docs/explanation/scale.md",
     "docs/index.md",
     "docs/reference/leaderboard.md",
     "docs/reference/environments.md",
@@ -292,6 +300,11 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "feedback": feedback_block,
     "service-levels": levels_block,
     "watch": watch_block,
+    "scale-engines": engines_block,
+    "scale-kills": kills_block,
+    "scale-bench": bench_block,
+    "scale-rows": rows_block,
+    "scale-paper": paper_block,
 }
 
 
