@@ -1,7 +1,7 @@
 """Agents of other libraries as learners of `parity311 leaderboard`, in their own environment.
 
     make peers PEERS=torch
-    cd benchmarks && ../.venvs/torch/bin/parity311 leaderboard --domains snad --seeds 501-503 \
+    cd benchmarks && ../.venvs/torch/bin/parity311 leaderboard --domains snad --seeds 2101-2103 \
         --learner leaderboard_peers:sb3_dqn --folder ../runs/leaderboard --cities ../cities
 
 Each gets the environment of a city's estimated process and gives a function from an observation to

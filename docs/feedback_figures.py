@@ -24,6 +24,7 @@ from parity311.lifecycle.feedback import (
     check_feedback,
     drift_of,
     play_city,
+    say_mitigations,
     say_why,
 )
 from parity311.storage.strict_json import write_json
@@ -54,9 +55,9 @@ def play(folder: Path, name: str, part: str = "1/1", seeds: Sequence[int] = ()) 
         print(f"{name}: city {seed} played", flush=True)
 
 
-def gather(folder: Path) -> dict[str, Any]:
-    """What every scenario that was played came to."""
-    found = {}
+def gather(folder: Path, kept: Path = KEPT) -> dict[str, Any]:
+    """What every scenario came to; one that this folder has no city of stays as it was kept."""
+    found = json.loads(kept.read_text()) if kept.exists() else {}
     for name, config in SCENARIOS.items():
         files = sorted(folder.glob(f"{name}-*.json"))
         rows = [row for one in files for row in json.loads(one.read_text())["rows"]]
@@ -97,6 +98,7 @@ def feedback_block(kept: Path = KEPT) -> str:
             *(_row(found, row) for row in found["drift"]),
             "",
             *found["why"],
+            *say_mitigations(found["drift"]),
             _say_visits(found),
             "",
         ]

@@ -32,8 +32,8 @@ from docs.environments import environments_block
 from docs.equity_term import equity_block
 from docs.feedback_figures import feedback_block
 from docs.file_formats import formats_block
-from docs.front_page import findings_block
 from docs.frontier_figures import frontier_block, sensitivity_block
+from docs.kill_figures import kills_block
 from docs.leaderboard import leaderboard_block
 from docs.metrics import metrics_block
 from docs.off_policy_figures import off_policy_block
@@ -87,6 +87,7 @@ FILES = (
     "docs/how-to/use-nyc-open-data.md",
     "docs/how-to/route-complaints.md",
     "docs/how-to/watch-a-policy.md",
+    "docs/how-to/release-a-policy.md",
     "docs/how-to/retrain-a-policy.md",
     "docs/explanation/feedback.md",
     "docs/explanation/service-levels.md",
@@ -287,7 +288,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "parity-tables": parity_tables_block,
     "parity-inspectors": inspectors_block,
     "quality": quality_block,
-    "findings": findings_block,
+    "came-out-here": lambda: came_out_block(docs=""),
     "leaderboard": leaderboard_block,
     "environments": environments_block,
     "metrics": metrics_block,
@@ -298,6 +299,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "bench-recommend": recommend_block,
     "cycles": cycle_block,
     "feedback": feedback_block,
+    "kills": kills_block,
     "service-levels": levels_block,
     "watch": watch_block,
     "scale-engines": engines_block,

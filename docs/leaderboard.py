@@ -1,6 +1,6 @@
 """The leaderboard of `docs/reference/leaderboard.md`: our own rows, in cities for tuning.
 
-    python -m docs.leaderboard [--folder FOLDER] [--seeds 501-508]
+    python -m docs.leaderboard [--folder FOLDER] [--seeds 2101-2103]
 
 keeps what `parity311 leaderboard --folder FOLDER` has measured so far; a lane with no whole city is
 left out, and said to be. A city of the reserved seeds is never among them.
@@ -29,7 +29,7 @@ def leaderboard_block(kept: Path = KEPT) -> str:
         return NOT_MEASURED
     found = json.loads(kept.read_text())
     lines = [
-        "Cities are for tuning (their seeds stand with each table), preset small, "
+        f"{_say_cities(found['lanes'])} (their seeds stand with each table), preset small, "
         f"{found['scenario']}; agents with {found['steps']:,} updates, {found['episodes']} "
         "episodes a city. Intervals are 95 % over cities. *Of the way*: from today's rule to the "
         "ceiling or best known; a dash where no head-room is beyond doubt.",
@@ -41,6 +41,13 @@ def leaderboard_block(kept: Path = KEPT) -> str:
     if missing:
         lines.append(f"Not measured yet: {', '.join(missing)}.")
     return "\n".join(lines).rstrip()
+
+
+def _say_cities(lanes: list[dict[str, Any]]) -> str:
+    """Whether anything was tuned in the cities of these rows."""
+    fresh = set(choices.choose_seeds(choices.USUAL_SEEDS, False))
+    is_fresh = all(set(lane["cities"]) <= fresh for lane in lanes)
+    return "Nothing was tuned in these cities" if is_fresh else "Cities are for tuning"
 
 
 def _lane(lane: dict[str, Any]) -> list[str]:
@@ -65,7 +72,7 @@ def main() -> None:
     """Keep what a folder holds."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path, default=ROOT / "runs" / "leaderboard")
-    parser.add_argument("--seeds", default="501-508")
+    parser.add_argument("--seeds", default=choices.USUAL_SEEDS)
     parser.add_argument("--steps", type=int, default=choices.N_STEPS)
     parser.add_argument("--episodes", type=int, default=choices.N_EPISODES)
     given = parser.parse_args()

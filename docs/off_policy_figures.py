@@ -3,8 +3,9 @@
     python -m docs.off_policy_figures FOLDER [SETTING ...]   validate, in small cities (minutes)
 
 FOLDER is where synthetic cities are kept or built. Seeds that nobody looked at before: 831 writes
-the logs that are validated; 831 to 835 are the cities whose recorded decisions are backtested
-against what really would have been found.
+the logs that are validated, 1501 those of whole episodes, after what is refused had been settled
+elsewhere; 831 to 835 are the cities whose recorded decisions are backtested against what really
+would have been found.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from typing import Any
 import numpy as np
 
 from parity311.evaluation.off_policy.validate import (
+    COVERAGE_RANGE,
     DESIGN_BASED,
     SETTINGS,
     SUPPORTED,
     WHOLE,
     choose_settings,
+    judge,
     share_interval,
     true_params_of,
     validate,
@@ -31,6 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs" / "results" / "off-policy.json"
 PEERS = ROOT / "benchmarks" / "results" / "off_policy_peers.json"
 LOG_SEED = 831
+WHOLE_SEED = 1501
 CITY_SEEDS = (831, 832, 833, 834, 835)
 BACKTESTED = ("boiler", "complaint_triage", "drainage", "snad")
 """Domains whose records hold one decision a complaint."""
@@ -114,13 +118,17 @@ def main(arguments: list[str]) -> int:
     folder, names = Path(arguments[0]), arguments[1:]
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {"settings": [], "records": []}
     if names != ["records"]:
-        params_of = true_params_of(build(folder, LOG_SEED))
+        order = [one.name for one in SETTINGS]
         for setting in choose_settings(names):
             number = SETTINGS.index(setting)
-            record = validate([setting], seed=LOG_SEED + number, params_of=params_of)[0]
+            city = WHOLE_SEED if setting.kind == WHOLE else LOG_SEED
+            params_of = true_params_of(build(folder, city))
+            record = validate([setting], seed=city + number, params_of=params_of)[0]
             others = [one for one in kept["settings"] if one["setting"] != setting.name]
-            order = [one.name for one in SETTINGS]
-            kept["settings"] = sorted([*others, record], key=lambda x: order.index(x["setting"]))
+            rows = [*others, {"city": city, **record}]
+            # What was kept is judged as what is new.
+            rows = [one | {"verdict": judge(one)} for one in rows if one["setting"] in order]
+            kept["settings"] = sorted(rows, key=lambda one: order.index(one["setting"]))
             _keep(kept)
             print(setting.name, record["verdict"], flush=True)
     if not names or names == ["records"]:
@@ -158,7 +166,8 @@ def off_policy_block() -> str:
         cells = [_share(row["coverage"]) for row in rows]
         whole = f"{_share(hits / n if n else None)} ({_share(low)} to {_share(high)})"
         lines.append(f"| {name} | " + " | ".join(cells) + f" | {whole} |")
-    lines += ["", _sizes_line(settings), "", *_strata_lines(settings), "", *_other_lines(kept)]
+    lines += ["", _sizes_line(settings), "", _outside_line(settings)]
+    lines += ["", *_strata_lines(settings), "", *_other_lines(kept)]
     lines += ["", *_whole_lines(kept)]
     lines += ["", *_records_lines(kept), "", *_peer_lines()]
     return "\n".join(line.rstrip() for line in lines)
@@ -174,6 +183,23 @@ def _sizes_line(settings: list[dict[str, Any]]) -> str:
         for one in settings
     ]
     return "Logs, episodes and decisions an episode: " + "; ".join(parts) + "."
+
+
+def _outside_line(settings: list[dict[str, Any]]) -> str:
+    """Cells of the table that are not in the range asked for."""
+    low, high = COVERAGE_RANGE
+    out = [
+        f"{one['setting']}, {name} ({_share(_row(one, name)['coverage'])})"
+        for one in settings
+        for name in DESIGN_BASED
+        if not low <= _row(one, name)["coverage"] <= high
+    ]
+    n = len(settings) * len(DESIGN_BASED)
+    told = ": " + "; ".join(out) if out else ""
+    return (
+        f"Of {n} cells of estimators that rest on logged chances, {len(out)} lie outside "
+        f"{low:.0%} to {high:.0%}{told}."
+    )
 
 
 def _strata_lines(settings: list[dict[str, Any]]) -> list[str]:
@@ -226,10 +252,10 @@ def _whole_lines(kept: dict[str, Any]) -> list[str]:
         "Over whole episodes; covered where answered, then, in brackets, by the same estimator "
         "if it never refused:",
         "",
-        "| setting | decisions | effective episodes | "
+        "| setting | city | decisions | effective episodes | spread rests on | "
         + " | ".join(f"{name}: answered, covered" for name in SHOWN_WHOLE)
         + " | verdict |",
-        "| --- | ---: | ---: | " + "---: | " * len(SHOWN_WHOLE) + "--- |",
+        "| --- | ---: | ---: | ---: | ---: | " + "---: | " * len(SHOWN_WHOLE) + "--- |",
     ]
     for one in whole:
         rows = [_row(one, name) for name in SHOWN_WHOLE]
@@ -238,9 +264,12 @@ def _whole_lines(kept: dict[str, Any]) -> list[str]:
             f"({_share(row['coverage_unrefused'])})"
             for row in rows
         ]
-        size = _row(one, "doubly_robust")["effective_size"]
+        row = _row(one, "doubly_robust")
+        spread = row.get("spread_episodes")
         lines.append(
-            f"| {one['setting']} | {one['n_steps']} | {size:.0f} of {one['n_episodes']} | "
+            f"| {one['setting']} | {one.get('city', LOG_SEED)} | {one['n_steps']} | "
+            f"{row['effective_size']:.0f} of {one['n_episodes']} | "
+            f"{'–' if spread is None else f'{spread:.0f}'} | "
             + " | ".join(cells)
             + f" | {one['verdict']} |"
         )

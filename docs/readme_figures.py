@@ -23,6 +23,9 @@ CITY_YEARS = ROOT / "docs" / "results" / "city-years.json"
 DOMAINS = ("heat", "housing", "elevator", "boiler")
 """In the order of the table: complaints first, filings last."""
 ALIKE = "measured, calibrated"
+UNEQUAL = "strong, scarce"
+PAID = "dqn_equity"
+"""The learned rule of city-years.json that is paid for coverage: trained without settled prices."""
 
 
 def figures(slug: str) -> dict[str, Any]:
@@ -45,19 +48,23 @@ def figures(slug: str) -> dict[str, Any]:
     }
 
 
-def came_out_block() -> str:
-    """The sentences and the table of README."""
+def came_out_block(docs: str = "docs/") -> str:
+    """The sentences and the table of README; `docs` is the way from the page to the docs."""
     of = {slug: figures(slug) for slug in DOMAINS}
     heat, housing = of["heat"], of["housing"]
+    years = min(one["years"] for one in of.values())
     lines = [
-        f"In {heat['n']} made-up cities nobody had looked at, where rich areas call far more often "
-        "and visits are few, the learned rule cuts the gap between income groups from "
-        f"**{_points(housing['today'])} to {_points(housing['learned'])} points in housing** "
-        f"({_found(housing['found'])}) and from **{_points(heat['today'])} to "
-        f"{_points(heat['learned'])} in heat** ({_found(heat['found'])}, {_visits(heat)}). "
-        f"{_say_alike()}",
+        f"Tried in {heat['n']} made-up cities nobody had looked at, where rich areas call far more "
+        "often and visits are few. The *gap* is how many more of 100 problems a visit finds in the "
+        "best served fifth by income than in the worst.",
         "",
-        f"![Gap under today's rule and under the learned rule]({PICTURE.relative_to(ROOT)})",
+        f"- **Housing**: the learned rule cuts the gap from **{_points(housing['today'])} to "
+        f"{_points(housing['learned'])} points**, {_found(housing['found'])}.",
+        f"- **Heat**: from **{_points(heat['today'])} to {_points(heat['learned'])} points**, "
+        f"{_found(heat['found'])}, {_visits(heat)}.",
+        f"- {_say_alike()}",
+        "",
+        f"![Gap under today's rule and under the learned rule]({docs}{PICTURE.name})",
         "",
         "| | gap, today's rule | gap, learned rule | found, against today's rule | visits | "
         "smaller gap in |",
@@ -75,34 +82,52 @@ def came_out_block() -> str:
         lines.append(f"| {' | '.join(cells)} |")
     lines += [
         "",
-        "Gap: points between the best and the worst served fifth by income, over "
-        f"{min(one['years'] for one in of.values())} simulated years a city or more; in brackets "
-        "95 % intervals between cities. "
-        "[How it was measured](docs/explanation/price-of-parity.md).",
+        f"{years} simulated years a city or more; in brackets 95 % intervals between cities. "
+        f"[How it was measured]({docs}explanation/price-of-parity.md).",
+        "",
+        f"{say_in_the_city()} [In the city]({docs}explanation/city-years.md).",
     ]
     return "\n".join(lines)
 
 
+def say_in_the_city() -> str:
+    """That the years above are a simpler process's, and what came out in the fuller city."""
+    parts = []
+    for slug in ("heat", "housing"):
+        gaps, _ = _paid_against_today(slug, UNEQUAL)
+        value, low, high = (100 * end for end in over_cities(gaps))
+        change = f"{abs(value):.1f} points"
+        way = f"wider by {change}" if low > 0.0 else f"narrower by {change}"
+        parts.append(f"{slug}'s gap {'as it was' if low <= 0.0 <= high else way}")
+    return (
+        "Those years are of a simpler process with the city's true figures. In the made-up city "
+        f"itself, day by day, another learned rule, paid for coverage, left {' and '.join(parts)}; "
+        "the learned rule above was not played there."
+    )
+
+
+def _paid_against_today(slug: str, scenario: str) -> tuple[list[float], list[float]]:
+    """Gap and coverage of the paid rule less today's, city by city, played in the city."""
+    rows = [
+        {one["policy"]: one for one in row["policies"]}
+        for row in json.loads(CITY_YEARS.read_text())["rows"]
+        if row["domain"] == slug and row["scenario"] == scenario
+    ]
+    pairs = [(of[PAID], of["today's rule"]) for of in rows]
+    gaps = [paid["gap"] - today["gap"] for paid, today in pairs]
+    return gaps, [paid["coverage"] - today["coverage"] for paid, today in pairs]
+
+
 def _say_alike() -> str:
     """What came out where areas call about alike: the coverage the learned rule loses there."""
-    rows = [
-        row
-        for row in json.loads(CITY_YEARS.read_text())["rows"]
-        if row["domain"] == "heat" and row["scenario"] == ALIKE
-    ]
-    gaps, covers = [], []
-    for row in rows:
-        of = {one["policy"]: one for one in row["policies"]}
-        paid = of["dqn_equity"]
-        gaps.append(paid["gap"] - of["today's rule"]["gap"])
-        covers.append(paid["coverage"] - of["today's rule"]["coverage"])
+    gaps, covers = _paid_against_today("heat", ALIKE)
     _, low, high = over_cities(gaps)
     _, least, most = over_cities(covers)
     gap = "leaves" if low <= 0.0 <= high else "widens" if low > 0.0 else "narrows"
     cover = "covers less" if most < 0.0 else "covers more" if least > 0.0 else "covers as much"
     return (
         "Where areas call about alike and there are visits for nearly all, there is nothing to "
-        f"cut: in {len(rows)} cities a learned rule {gap} heat's gap and {cover}. Keep today's "
+        f"cut: in {len(gaps)} cities a learned rule {gap} heat's gap and {cover}. Keep today's "
         "rule there."
     )
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from parity311.storage.strict_json import write_json
 from parity311.studies.reproduction.programme import CHOICE_TITLES, CHOICES
+from parity311.studies.reproduction.published import DOMAINS_IN_APPENDIX
 from parity311.studies.reproduction.reproduce import set_beside, write_csv
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
@@ -42,10 +43,7 @@ MARKS = {
 """Verdicts as short as a table of several runs needs them."""
 
 
-AGAIN = (
-    "the figures of run {earlier}, judged again by today's rules; what it did not measure, or not "
-    "soundly, is withdrawn until it is run again"
-)
+AGAIN = "the figures of run {earlier}, judged again by today's rules"
 
 
 def keep(run: Path) -> Path:
@@ -124,6 +122,7 @@ PARTS = {
     "What holds": ("holds",),
     "What does not hold": ("does not hold",),
     "What cannot be said": ("cannot be tested",),
+    "What the paper asks, or says of other domains": ("not claimed",),
     "Where the paper contradicts itself": ("contradicts itself", "follows from another"),
 }
 """Headings, and the verdicts below each."""
@@ -136,7 +135,7 @@ def _told(row: dict[str, Any] | None) -> bool:
     return row is not None and not any(words in row["reason"] for words in LEFT_OUT)
 
 
-LEFT_OUT = ("left out of this run", "in the time there was", "withdrawn")
+LEFT_OUT = ("left out of this run", "in the time there was")
 """Reasons by which a run says nothing about a claim."""
 
 
@@ -181,11 +180,23 @@ def _claims_of(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _mark(claim: dict[str, Any] | None) -> str:
-    if claim is None:
+    if claim is None or not _told(claim):
         return "–"
-    if not _told(claim):
-        return "withdrawn" if "withdrawn" in claim["reason"] else "–"
+    if claim["verdict"] == "not claimed":
+        return next(mark for words, mark in ANSWERS.items() if words in claim["reason"])
     return MARKS[claim["verdict"]]
+
+
+ANSWERS = {
+    "yes here": "yes",
+    "not here": "no",
+    "cannot tell": "open",
+    "good as equal": "no",
+    "here it holds": "yes",
+    "here it does not hold": "no",
+    "here it cannot be tested": "open",
+}
+"""What was found where nothing is claimed, by words of the reason."""
 
 
 def _run_line(name: str, folder: Path) -> str:
@@ -193,11 +204,14 @@ def _run_line(name: str, folder: Path) -> str:
     counted = Counter(claim["verdict"] for claim in _claims_of(folder).values())
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counted.most_common())
     earlier = manifest["config"].get("judged_again")
+    domains = manifest["config"]["domains"]
+    n_all = len(DOMAINS_IN_APPENDIX)
+    part = f" Only {', '.join(domains)} of {n_all} domains." if len(domains) < n_all else ""
     again = f"; {AGAIN.format(earlier=earlier)}" if earlier else ""
     return (
         f"- **{name}** (seed {manifest['config']['seed']}): {verdicts}. "
         f"[Page with every reason](../results/{folder.name}/report.html), "
-        f"[spreadsheet](../results/{folder.name}/claims.csv){again}."
+        f"[spreadsheet](../results/{folder.name}/claims.csv){again}.{part}"
     )
 
 

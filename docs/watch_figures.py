@@ -22,6 +22,7 @@ from tests.statistics.test_lights import (
     detection,
     disparity,
     friction,
+    survey,
 )
 
 from parity311.lifecycle.lights import RED, Light, worst
@@ -50,6 +51,10 @@ FAULTS = {
     "overrides rise from 20 % to 60 %": (
         "20 recommendations a day", "4 weeks",
         lambda rng: friction(rng, 0.6, from_day=120), BEGAN, 28,
+    ),
+    "staff answer 0.8 instead of 0.4": (
+        "5 answers a week, no log of overrides", "8 weeks",
+        lambda rng: survey(rng, 0.8, from_day=120), BEGAN, 56,
     ),
 }  # fmt: skip
 

@@ -7,6 +7,8 @@ name, and a function that both need asks `namespace_of` its arguments which of t
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from functools import cache, wraps
 from importlib import import_module
@@ -29,8 +31,19 @@ else:
     jax = _ImportedWhenUsed("jax")
     jnp = _ImportedWhenUsed("jax.numpy")
 
-__all__ = ["in_numpy", "jax", "jitted", "jnp", "namespace_of", "settle", "side_by_side"]
+__all__ = [
+    "compile_lightly",
+    "in_numpy",
+    "jax",
+    "jitted",
+    "jnp",
+    "namespace_of",
+    "settle",
+    "side_by_side",
+]
 
+EFFORT = "xla_backend_optimization_level"
+"""Flag of the compiler: 3 unless told otherwise."""
 PLAIN = (np.ndarray, np.generic, int, float, type(None))
 """What is no array of JAX: NumPy's arrays and numbers, Python's own, and nothing at all."""
 
@@ -77,6 +90,17 @@ def settle(tree: _Tree) -> _Tree:
     What comes out is what went in: an array, or arrays in nested tuples.
     """
     return tree if _is_plain(tree) else jax.lax.optimization_barrier(tree)
+
+
+def compile_lightly() -> None:
+    """Let this process compile with less effort: two thirds of the time, programs as fast here.
+
+    Sums round a little otherwise. Where JAX has been imported, or XLA_FLAGS says how much effort,
+    nothing changes.
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "jaxlib" not in sys.modules and EFFORT not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} --{EFFORT}=1".strip()
 
 
 def jitted(*static: str) -> Callable[[_Function], _Function]:

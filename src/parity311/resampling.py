@@ -78,7 +78,9 @@ def jackknife(
     """
     n = len(values[0])
     whole = float(statistic(*(one.mean() for one in values)))
-    left_out = statistic(*((one.sum() - one) / max(n - 1, 1) for one in values))
+    if n < 2:
+        return whole, None
+    left_out = statistic(*((one.sum() - one) / (n - 1) for one in values))
     return whole, mean_interval(n * whole - (n - 1) * np.broadcast_to(left_out, (n,)))
 
 

@@ -19,7 +19,7 @@ def used_seeds(found: object, name: str = "") -> set[int]:
         return set().union(set(), *(used_seeds(value, key) for key, value in found.items()))
     if isinstance(found, list):
         return set().union(set(), *(used_seeds(value, name) for value in found))
-    is_city = name in ("seed", "city_seed", "cities", "city_seeds")
+    is_city = name in ("seed", "city", "city_seed", "cities", "city_seeds")
     return {found} if is_city and isinstance(found, int) and found >= 100 else set()
 
 

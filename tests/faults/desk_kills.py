@@ -100,7 +100,7 @@ def try_kills(
             if child == 0:
                 serve_until_killed(folder, address, listening, is_twin=is_twin)
             try:
-                work(listening.getsockname()[1], token, told, rng.uniform(0.3, 1.5), rng)
+                work(listening.getsockname()[1], token, told, rng.randint(3, 30), rng)
             finally:
                 os.kill(child, signal.SIGKILL)
                 n_killed += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
@@ -122,21 +122,24 @@ def serve_until_killed(
     os._exit(0)
 
 
-def work(port: int, token: str, told: Told, seconds: float, rng: random.Random) -> None:
-    """Clerks at work until the moment of the kill comes, each on cases of their own."""
+def work(port: int, token: str, told: Told, entries: int, rng: random.Random) -> None:
+    """Clerks at work until they were told of so many entries, each on cases of their own.
+
+    The kill comes a random moment later: counted in entries, it finds as much work on any machine.
+    """
     base = f"http://127.0.0.1:{port}"
     headers = {"Accept": "application/json", "Origin": base, "Cookie": f"{COOKIE}={token}"}
     with httpx.Client(base_url=base, headers=headers, timeout=START_SECONDS) as client:
         lines = client.get("/queue.json").json()["cases"]
         lines += client.get("/queue.json", params={"status": "decided"}).json()["cases"]
     names = sorted(one["complaint_id"] for one in lines)
-    ends = time.monotonic() + seconds
+    enough, ends = len(told) + entries, time.monotonic() + START_SECONDS
 
     def clerk(number: int) -> None:
         own = names[number::N_CLERKS]
         order = random.Random(rng.random())
         with httpx.Client(base_url=base, headers=headers, timeout=5.0) as client:
-            while time.monotonic() < ends + 5.0:
+            while time.monotonic() < ends:
                 name, act = order.choice(own), order.choice(("accept", "undo"))
                 try:
                     answer = client.post(f"/case/{name}/{act}")
@@ -150,7 +153,9 @@ def work(port: int, token: str, told: Told, seconds: float, rng: random.Random) 
     ]
     for thread in threads:
         thread.start()
-    time.sleep(max(ends - time.monotonic(), 0.0))
+    while len(told) < enough and time.monotonic() < ends:
+        time.sleep(0.002)
+    time.sleep(rng.uniform(0.0, 0.05))
 
 
 def look(desk: Any, told: Told) -> list[str]:

@@ -69,6 +69,16 @@ def friction(rng: np.random.Generator, share: float, from_day: int = 0) -> Light
     )
 
 
+def survey(rng: np.random.Generator, mean: float, from_day: int = 0) -> Light:
+    """A year in which five of the staff answer every week; 0.4 on average before a day."""
+    day = np.repeat(np.arange(0, N_DAYS, 7), 5)
+    answers = np.clip(rng.normal(np.where(day < from_day, 0.4, mean), 0.15), 0, 1)
+    nobody = np.zeros(N_DAYS)
+    return friction_light(
+        nobody, nobody, survey=answers, survey_day=day, since=SINCE, spec=SPEC
+    )  # fmt: skip
+
+
 def test_two_hundred_years_without_a_fault() -> None:
     rng = np.random.default_rng(311)
     tripped = 0
@@ -105,6 +115,9 @@ def test_each_fault_is_seen_within_its_delay(seed: int) -> None:
     assert refused.state == RED
     assert refused.tripped_on is not None
     assert began <= refused.tripped_on <= began + timedelta(days=28)
+    disliked = survey(rng, 0.8, from_day=120)
+    assert disliked.tripped_on is not None
+    assert began <= disliked.tripped_on <= began + timedelta(days=56)
 
 
 def test_repeated_plain_tests_would_alarm() -> None:

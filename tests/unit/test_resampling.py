@@ -26,6 +26,13 @@ def test_one_seed_has_no_interval() -> None:
     assert mean_interval([0.3, float("nan")]) is None
 
 
+def test_one_city_has_a_figure_and_no_interval() -> None:
+    """Nothing is divided by what is left of it: warnings are errors here."""
+    with np.errstate(all="raise"):
+        whole, ends = jackknife(lambda gain, base: gain / base, np.array([1.0]), np.array([2.0]))
+    assert (whole, ends) == (0.5, None)
+
+
 def test_the_jackknife_of_a_mean_is_students_interval() -> None:
     values = np.array([0.2, 0.5, 0.9])
     whole, ends = jackknife(lambda mean: mean, values)

@@ -23,6 +23,8 @@ from parity311.records.sql import identifier
 from parity311.records.store import Records
 
 COUNTS = ("n_complaints", "n_cases", "n_served", "n_accessed", "n_found", "n_located")
+MOSTLY_UNDATED = 0.5
+"""Share of violations without a day from which on nothing is said of who was served in time."""
 LOST = -1
 """Index of a tract that is not in the tracts table: such cases are counted as lost in the join."""
 
@@ -138,6 +140,35 @@ def read_inputs(
     return AuditInputs(
         domain, policy, places, due, draws, date_from, date_to, n_not_due, setting, windows
     )
+
+
+def count_undated(records: Records, domain: str, date_from: date, date_to: date) -> int:
+    """Violations found on a day that imported records do not tell: nobody knows if it was in time.
+
+    Where those are most of all that were found, a share served in time would be the records' gap,
+    not the agency's: that is an error.
+    """
+    if not records.is_real:
+        return 0
+    row = records.sql(
+        """
+SELECT count(*) AS n, count(*) FILTER (WHERE v.complaint_id IS NULL) AS undated
+FROM complaints c JOIN outcomes o USING (complaint_id)
+  LEFT JOIN (SELECT DISTINCT complaint_id FROM visits) v USING (complaint_id)
+WHERE c.domain = $domain AND o.disposition_class = 'violation'
+  AND c.received_at >= $date_from::TIMESTAMP AND c.received_at < $date_to::TIMESTAMP""",
+        domain=domain,
+        date_from=date_from,
+        date_to=date_to,
+    ).to_pylist()[0]
+    n, undated = int(row["n"]), int(row["undated"])
+    if undated > MOSTLY_UNDATED * n:
+        raise EstimationError(
+            f"On which day inspectors found a violation is not known for {undated:,} of {n:,} of "
+            f"{domain!r}, so nobody can say who was served in time; give days of inspections or of "
+            "closings, or audit a table with a column 'served' (`parity311 audit TABLE.csv`)."
+        )
+    return undated
 
 
 def read_places(records: Records) -> AuditPlaces:

@@ -258,6 +258,9 @@ def run_command(
     as_json: Json = False,
 ) -> None:
     """Take domains the whole way: records, correction, learning, comparison, audit, report."""
+    from parity311.arrays import compile_lightly
+
+    compile_lightly()
     from parity311.pipelines.progress import progress_bars
     from parity311.pipelines.run import RunConfig, run_pipeline
 

@@ -215,6 +215,9 @@ def bench_run_command(
     as_json: Json = False,
 ) -> None:
     """Where the time of `parity311 run` goes: seconds by part, and how many are compilation."""
+    from parity311.arrays import compile_lightly
+
+    compile_lightly()
     from parity311.bench.whole_way import bench_run
     from parity311.pipelines.progress import progress_bars
 

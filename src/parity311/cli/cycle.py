@@ -228,6 +228,7 @@ def watch_command(
             "name nothing is done."
         ),
     ] = "",
+    estimator: ReportingEstimator = "exposure_rate",
     fail_on: Annotated[
         str, typer.Option(help="Exit with 3 where the lights say so: suspend, or watch.")
     ] = "",
@@ -266,6 +267,7 @@ def watch_command(
         audit=read_spec(spec) if spec else AuditSpec(),
         overrides=read_overrides(overrides) if overrides else (),
         survey=survey,
+        estimator=estimator,
         levels=read_levels(service_levels) if service_levels else None,
     )
     if as_json:
@@ -453,4 +455,6 @@ def _print_weighed(found: dict[str, Any]) -> None:
             f"the gap would change by {100 * alone['gap']:+.1f} points and finds by "
             f"{100 * alone['recall']:+.1f}"
         )
-    typer.echo(f"Next: parity311 cycle {found['domain']} --weights {found['out']} --records DIR")
+    typer.echo(
+        f"Next: parity311 cycle {found['domain']} --weights {found['out']} --records DIR --by NAME"
+    )

@@ -76,6 +76,7 @@ def propose_command(
 ) -> None:
     """Take a policy and its audit up in the registry as a new version."""
     check_packages()
+    from parity311.audit.gap import FAIL, PASS
     from parity311.lifecycle.registry import check_proposal
 
     check_proposal(package, audit, by=by, reason=reason)
@@ -86,7 +87,11 @@ def propose_command(
         print_json({"version": version, "verdict": row.verdict, "database": database})
         return
     typer.echo(f"{version} is PROPOSED, its audit says {row.verdict} ({registry.database.where})")
-    typer.echo(f"Next: parity311 policies release {version} --by NAME --reason TEXT")
+    if row.verdict == FAIL:
+        typer.echo("Such a policy never goes live: train one with more weight on equity")
+        return
+    answered = "" if row.verdict == PASS else " --insufficient-because TEXT"
+    typer.echo(f"Next: parity311 policies release {version} --by NAME --reason TEXT{answered}")
 
 
 @policies_app.command("compare")

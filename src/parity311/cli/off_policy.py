@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from parity311.cli.options import Json, print_json, seed_option, within
+from parity311.cli.options import Json, ObservationSet, print_json, seed_option, within
 
 
 def backtest_command(
@@ -54,6 +54,7 @@ def backtest_command(
         str,
         typer.Option(help="How complaints become incidents, as `reporting estimate --estimator`."),
     ] = "exposure_rate",
+    observation_set: ObservationSet = "",
     as_json: Json = False,
 ) -> None:
     """Value policies on decisions that were already made; refuse where the log cannot say."""
@@ -75,6 +76,7 @@ def backtest_command(
         date_to=date_to.date() if date_to else None,
         estimator=reporting_estimator,
         rules_from=rules_from,
+        observation_set=observation_set,
     )
     method = propensities or ("logged" if test.logs.has_propensities else "logistic")
     options = Options(propensities=method, support_min_count=support_min_count)
@@ -99,6 +101,8 @@ def _point_to_reporting(given: str) -> None:
 
 def _print_backtest(result: dict[str, Any], estimator: str) -> None:
     what = "cases" if result["n_steps"] == 1 else f"episodes of {result['n_steps']} decisions"
+    if result["kind"] == "visits":
+        what = "cases on mornings with a visit, told by the visit"
     typer.echo(
         f"{result['domain']}: {result['n_episodes']:,} {what}, propensities "
         f"{result['propensities']}; logged decisions earned {_tell(result['logged']['overall'])}"

@@ -192,8 +192,10 @@ def validate_command(
     """Score every estimator against the truth of a synthetic city, or one in many worlds."""
     from parity311.jobs.choose import choose_engine
 
+    if world and not is_worlds:
+        raise InputError(f"--world {world[0]} was given without --worlds; it goes with it.")
     if is_worlds == (city is not None):
-        raise InputError("Give either --city DIR, or --worlds to have cities built; not both.")
+        raise InputError("Give one of the two: --city DIR, or --worlds to have cities built.")
     if city is None:
         seeds = range(first_seed, first_seed + cities)
         where = choose_engine(engine, address, workers, "")

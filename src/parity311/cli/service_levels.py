@@ -16,6 +16,7 @@ from parity311.cli.options import (
     DatabaseOption,
     EngineName,
     Json,
+    ReportingEstimator,
     Runs,
     Seed,
     ShardOption,
@@ -205,6 +206,7 @@ def design_command(
     ] = 64,
     seed: Seed = 0,
     fewest: Fewest = 100,
+    estimator: ReportingEstimator = "exposure_rate",
     out: Out = None,
     runs: Runs = Path("runs"),
     engine: EngineName = "local",
@@ -235,6 +237,7 @@ def design_command(
         seed=seed,
         targets=tuple(_target(text) for text in target or ()),
         fewest=fewest,
+        estimator=estimator,
     )
     where = choose_engine(engine, address, workers, shard)
     with progress_bars() as progress:

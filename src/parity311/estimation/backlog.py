@@ -16,6 +16,7 @@ import numpy as np
 
 from parity311.engines.backlog.params import make_backlog_params
 from parity311.engines.backlog.process import N_CODES, BacklogParams, BacklogShape
+from parity311.errors import EstimationError
 from parity311.estimation import backlog_cases
 from parity311.estimation.backlog_cases import CHANCE_PRIOR, CasePlaces, QueueCases
 from parity311.estimation.incident_ends import mean_lifetime
@@ -136,6 +137,12 @@ def _assemble(
     days_waiting = np.clip(ends - np.maximum(cases.began, 0.0), 0.0, None).sum()
     # Nobody gave the unreported a code: they have those of the reported ones that are actionable.
     codes = (_cases_per_day(cases, places) * chance).sum(axis=0)
+    if not codes.sum() > 0:
+        raise EstimationError(
+            f"In {records.folder} no inspection of a known day found anything to act on in "
+            f"{layout.domain!r}, so nothing tells which complaints are worth a visit; give days "
+            "and results of inspections."
+        )
     lent = np.maximum(hidden.sum(axis=0), 1e-12) * 1e-3
     mix = hidden + lent / lent.sum() * 1e-6
     return make_backlog_params(

@@ -12,9 +12,11 @@ import numpy as np
 from parity311.errors import EstimationError, Parity311Error
 from parity311.mdp.contract import N_KNOWN_STRATA
 from parity311.records.store import Records
+from parity311.reporting.areas import areas_from_records
 from parity311.reporting.calibration import Calibration, calibrate
 from parity311.reporting.exposure_rate import WIDE
 from parity311.reporting.incidents import INTERVAL
+from parity311.reporting.table import reports_from_records
 
 PREFERRED = "exposure_rate"
 """Estimator that is used wherever it can be fitted."""
@@ -50,10 +52,16 @@ def correct(
     failed: dict[str, str] = {}
     wanted = [*estimators, FALLBACK, chosen] if may_fail else estimators
     names = list(dict.fromkeys(one for one in wanted if one))
+    table = None
     for number, name in enumerate(names):
         try:
+            if table is None:  # read once, for all of them
+                areas = areas_from_records(records)
+                table = reports_from_records(
+                    records, domain, areas, date_from=date_from, date_to=date_to
+                )
             found[name] = calibrate(
-                records, domain, date_from=date_from, date_to=date_to, estimator=name
+                records, domain, date_from=date_from, date_to=date_to, estimator=name, table=table
             )
         except (Parity311Error, np.linalg.LinAlgError) as error:
             if not may_fail:

@@ -145,13 +145,15 @@ def _evaluate(
     n_parts = len(keys) // chunk if len(keys) % chunk == 0 else 1
     length = n_steps or harness.horizon
     play = partial(_play, n_steps=length, n_warm=n_warm, is_own=is_own)
+
+    def play_part(part: jax.Array) -> Any:
+        return jax.block_until_ready(play(harness, process, *arguments, part))
+
+    first, *rest = jnp.split(keys, n_parts)
+    # The first compiles the program alone: two that need it at once would both compile it.
+    parts = [play_part(first)]
     with ThreadPoolExecutor(N_THREADS) as pool:
-        parts = list(
-            pool.map(
-                lambda part: jax.block_until_ready(play(harness, process, *arguments, part)),
-                jnp.split(keys, n_parts),
-            )
-        )
+        parts += pool.map(play_part, rest)
     back = np.argsort(order)
     totals = jax.tree.map(lambda *x: np.concatenate(x, axis=1)[back], *parts)
     tally, reward, prices_seen = totals

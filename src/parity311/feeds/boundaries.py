@@ -8,6 +8,7 @@ point in none of them belongs to the nearest within `NEAREST_METRES`.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -205,11 +206,31 @@ def read_boundaries(path: Path, id_name: str | None = None) -> Boundaries:
                 f"its properties, found {', '.join(properties) or 'none'}."
             )
         if geometry and geometry.get("coordinates"):
-            found[str(name).removesuffix(".0")] = _rings_of(geometry)
+            found[_plain_id(str(name))] = _rings_of(geometry)
     if not found:
         raise RecordsError(f"{path} holds no areas; download it again.")
+    _check_degrees(path, found)
     ids = sorted(found)
     return Boundaries(np.array(ids), tuple(found[name] for name in ids))
+
+
+def _plain_id(given: str) -> str:
+    """An area's id as `parity311.feeds.parsing.geoid` reads it in a table of tracts."""
+    name = re.sub(r"^[0-9]+US", "", given.strip()).removesuffix(".0")
+    return f"0{name}" if re.fullmatch("[0-9]{10}", name) else name
+
+
+def _check_degrees(path: Path, found: dict[str, tuple[NDArray[np.float64], ...]]) -> None:
+    """Refuse outlines in feet or metres: nothing can be placed in them, and they are huge."""
+    for name, rings in found.items():
+        for ring in rings:
+            far = np.flatnonzero(~(np.abs(ring) <= (180.0, 90.0)).all(axis=1))
+            if len(far):
+                x, y = ring[far[0]]
+                raise RecordsError(
+                    f"{path}: area {name} has a corner at {x:g}, {y:g}, which is no longitude and "
+                    "latitude; export the outlines in degrees (WGS 84, EPSG:4326)."
+                )
 
 
 def _rings_of(geometry: dict[str, Any]) -> tuple[NDArray[np.float64], ...]:

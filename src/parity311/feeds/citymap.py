@@ -25,7 +25,7 @@ from parity311.feeds.formats import Format
 from parity311.feeds.judge import OUT_OF_SCOPE, QUARANTINE
 from parity311.feeds.recognise import FileLayout
 from parity311.feeds.staging import Clock, rows_of, staged
-from parity311.feeds.tracts import SHARES, TractFigures
+from parity311.feeds.tracts import SHARES, TractFigures, checked_figures
 from parity311.records.schema import CHANNELS, DISPOSITION_CLASSES, SEVERITIES
 from parity311.records.sql import connect, identifier, literal, literals
 from parity311.storage.toml_files import read_toml
@@ -156,8 +156,8 @@ SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM 
                 "outcome": p.trimmed("status"),
                 "is_closed": "closed IS NOT NULL",
                 "zip": p.zip_code("zip"),
-                "longitude": "TRY_CAST(longitude AS DOUBLE)",
-                "latitude": "TRY_CAST(latitude AS DOUBLE)",
+                "longitude": p.coordinate("longitude", "latitude"),
+                "latitude": p.coordinate("latitude", "longitude"),
                 "building": p.trimmed("building"),
                 "channel": channel,
                 "is_duplicate": self._is_duplicate(layouts[0].columns),
@@ -214,23 +214,26 @@ SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM 
     def read_figures(self, layout: FileLayout) -> TractFigures:
         """The city's figures by tract."""
         numbers = [n for n in TRACT_FIELDS if n in self.tracts and n not in ("geoid", "district")]
+        # Tables write incomes as "$45,312" and "250,000+".
         chosen = ", ".join(
-            f"coalesce(TRY_CAST({n} AS DOUBLE), 'nan') AS {n}" for n in map(identifier, numbers)
+            f"coalesce(TRY_CAST(regexp_replace({n}, '[$,+ ]', '', 'g') AS DOUBLE), 'nan') AS {n}"
+            for n in map(identifier, numbers)
         )
         district = "trim(district)" if "district" in self.tracts else literal(self.name)
         with connect() as connection:
             table = connection.sql(
-                f"SELECT trim(geoid) AS geoid, {district} AS district, {chosen} "
-                f"FROM ({rows_of([layout])}) WHERE geoid IS NOT NULL ORDER BY 1"
+                f"SELECT {p.geoid('geoid')} AS geoid, {district} AS district, {chosen} "
+                f"FROM ({rows_of([layout])}) WHERE {p.trimmed('geoid')} IS NOT NULL ORDER BY 1"
             ).to_arrow_table()
         values = {n: table[n].to_numpy(zero_copy_only=False) for n in numbers}
         board = values.pop("board", np.zeros(len(table)))
-        return TractFigures(
+        figures = TractFigures(
             np.array(table["geoid"].to_pylist()),
             values,
             np.array(table["district"].to_pylist()),
             np.nan_to_num(board).astype(np.int64),
         )
+        return checked_figures(layout.path, figures)
 
 
 def _format(

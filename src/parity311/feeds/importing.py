@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -35,6 +35,7 @@ from parity311.feeds.places import fill_tracts, locate_rows, read_places, read_t
 from parity311.feeds.quarantine import keep_quarantine, quarantined, write_quarantine
 from parity311.feeds.reference import import_references, import_violations
 from parity311.feeds.staging import (
+    breaks_off,
     cannot_read,
     rows_of,
     stage_query,
@@ -56,6 +57,9 @@ from parity311.records.store import table_path, write_manifest, write_table, wri
 from parity311.records.validate import validate_file
 
 __all__ = ["ImportOptions", "import_records"]
+
+MANY_REPEATED = 0.02
+"""Share of rows with another's key from which on it is said: exports repeat a few."""
 
 
 def import_records(
@@ -157,21 +161,22 @@ def _import(work: ImportWork) -> dict[str, Any]:
     work.report("looking up codes", 1, 1)
     locate_rows(work, boundaries)
     work.report("locating", 1, 1)
+    until = datetime.now(UTC).date() + timedelta(days=2)
     query = judge.judged_query(
         domains=work.options.domains,
         keep_unlocated=work.options.keep_unlocated,
         since=work.since,
-        until=datetime.now(UTC).date() + timedelta(days=2),
+        until=until,
         matched="sr311" in work.sources and len(work.sources) > 1,
     )
-    judge.write_judged(connection, query, work.placed)
+    judge.write_judged(connection, query, work.placed, until=until)
     work.report("judging", 1, 1)
     tracts = fill_tracts(work, tracts)
     account = _account(work)
     account |= import_violations(work)
     account |= import_references(work)
     domains = _write_tables(work, tracts)
-    return _describe(work, tracts, domains, account)
+    return _describe(work, tracts, domains, account, until)
 
 
 def _stage_all(work: ImportWork) -> None:
@@ -188,6 +193,8 @@ def _stage_all(work: ImportWork) -> None:
             query = stage_query(group.layouts, _read_dates(work, group).timestamp)
         first = group.layouts[0].path
         work.unreadable[group.name] = write_stage(work.connection, query, path, first)
+        if any(breaks_off(layout) for layout in group.layouts):
+            work.notes.setdefault("cut off", []).append({"file": group.name})
         parts.append(
             f"SELECT * EXCLUDE (file_row_number), {literal(group.kind)} AS source, "
             f"{literal(number)} AS file, file_row_number + 1 AS row "
@@ -337,6 +344,7 @@ def _describe(
     tracts: pa.Table,
     domains: dict[str, dict[str, int]],
     account: dict[str, dict[str, Any]],
+    until: date,
 ) -> dict[str, Any]:
     complaints = parquet((work.aside / "complaints").glob("*.parquet"))
     first, last = work.connection.execute(
@@ -354,7 +362,10 @@ def _describe(
         "sources": sources,
         "domains": domains,
         "coverage": measure_coverage(work, tracts),
-        "notes": work.notes | _repairs(work) | _closed_at_once(work),
+        "notes": work.notes
+        | _repairs(work, until)
+        | _closed_at_once(work)
+        | _repeated_keys(account),
         "out_of_scope": _out_of_scope(work),
     }
 
@@ -370,30 +381,42 @@ FROM {parquet(folder.glob("*.parquet"))} GROUP BY ALL ORDER BY ALL""").fetchall(
     return [{"source": source, "domain": domain, "rows": n} for source, domain, n in rows]
 
 
-def _repairs(work: ImportWork) -> dict[str, dict[str, int]]:
+def _repeated_keys(account: dict[str, dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Files of which many rows share a key: they may have one row a visit, not a complaint."""
+    found = []
+    for name, entry in account.items():
+        n = entry["quarantined"].get("repeated key", 0)
+        if n > MANY_REPEATED * entry["rows_in"]:
+            found.append({"file": name, "rows": n, "of": entry["rows_in"]})
+    return {"repeated keys": found}
+
+
+def _repairs(work: ImportWork, until: date) -> dict[str, dict[str, int]]:
     """Values that were set to null or moved because they cannot be, by what was wrong."""
-    rows = work.connection.execute("""
+    rows = work.connection.execute(f"""
 SELECT
   count(*) FILTER (WHERE closed_at < received_at AND closed_at <> CAST(received_at AS DATE)),
   count(*) FILTER (WHERE closed_at = CAST(received_at AS DATE) AND closed_at < received_at),
   count(*) FILTER (WHERE received_at = CAST(received_at AS DATE)),
   count(*) FILTER (WHERE month(received_at) = 3 AND dayofweek(received_at) = 0
-    AND day(received_at) BETWEEN 8 AND 14 AND hour(received_at) = 2)
+    AND day(received_at) BETWEEN 8 AND 14 AND hour(received_at) = 2),
+  count(*) FILTER (WHERE closed_at >= TIMESTAMP {literal(until)})
 FROM staged WHERE type_key IS NOT NULL""").fetchall()[0]
     names = (
         "closed before received, taken as not closed",
         "closed the same day without a time, taken as closed at once",
         "received without a time of day",
         "received in the hour that clocks skip",
+        "closed in the future, taken as not closed",
     )
     return {"repairs": {name: int(n) for name, n in zip(names, rows, strict=True)}}
 
 
 def _closed_at_once(work: ImportWork) -> dict[str, list[dict[str, Any]]]:
     """Files with closings at the very moment the complaint was received: no closing times."""
-    rows = work.connection.execute("""
-SELECT file, count(closed_at), count(*) FILTER (WHERE closed_at = received_at
-  AND received_at <> CAST(received_at AS DATE)) AS at_once
+    rows = work.connection.execute(f"""
+SELECT file, count(closed_at),
+  count(*) FILTER (WHERE {judge.is_closed_at_once("staged")}) AS at_once
 FROM staged WHERE type_key IS NOT NULL GROUP BY file HAVING at_once > 0 ORDER BY file""").fetchall()
     names = [group.name for group in work.complaint_groups]
     found = [{"file": names[file], "closed": n, "at_once": once} for file, n, once in rows]

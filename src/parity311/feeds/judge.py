@@ -127,16 +127,27 @@ def _located_rows(keep_unlocated: bool) -> LiteralString:
   LEFT JOIN block_places block ON block.id = r.bbl // 10000"""
 
 
-def outcome_columns() -> LiteralString:
+def is_closed_at_once(row: LiteralString) -> LiteralString:
+    """SQL: whether a row's closing is the very moment of its receipt, which says no time at all."""
+    return (
+        f"coalesce({row}.closed_at = {row}.received_at "
+        f"AND {row}.received_at <> CAST({row}.received_at AS DATE), false)"
+    )
+
+
+def outcome_columns(until: date) -> LiteralString:
     """SQL: outcome columns of a judged row ``j`` joined with its outcome ``o``.
 
     A closing before the complaint is no closing, except a closing date of the same day without a
-    time, and the hour that clocks are set back (first Sunday of November). A visit is dated by the
-    inspection where the source has one, else by the closing, which is the latest it can have been.
+    time, and the hour that clocks are set back (first Sunday of November); nor is one from
+    ``until`` on, which is to come. A visit is dated by the inspection where the source has one,
+    else by the closing, which is the latest it can have been.
     """
     night = "month(j.received_at) = 11 AND dayofweek(j.received_at) = 0 AND day(j.received_at) < 8"
     return f"""
-  CASE WHEN j.closed_at >= j.received_at THEN j.closed_at
+  {is_closed_at_once("j")} AS closing_is_unknown,
+  CASE WHEN j.closed_at >= TIMESTAMP {literal(until)} THEN NULL
+    WHEN j.closed_at >= j.received_at THEN j.closed_at
     WHEN j.closed_at = CAST(j.received_at AS DATE) THEN j.received_at
     WHEN {night} AND j.received_at - j.closed_at <= INTERVAL 1 HOUR THEN j.received_at
   END AS closed_at,
@@ -154,12 +165,14 @@ def outcome_columns() -> LiteralString:
     ELSE coalesce(j.is_duplicate, o.disposition_class = 'duplicate') END AS is_marked_duplicate"""
 
 
-def write_judged(connection: Connection, query: LiteralString, folder: Path) -> None:
+def write_judged(
+    connection: Connection, query: LiteralString, folder: Path, *, until: date
+) -> None:
     """Write judged rows into one folder a domain, quarantine and out of scope apart."""
     columns = ", ".join(f"j.{identifier(name)}" for name in KEPT_COLUMNS.split(", "))
     connection.execute(f"""
 COPY (
-  SELECT {columns}, {outcome_columns()}, j.domain AS code_domain,
+  SELECT {columns}, {outcome_columns(until)}, j.domain AS code_domain,
     CASE WHEN j.reason IS NOT NULL THEN {literal(QUARANTINE)} WHEN j.is_out_of_scope
       THEN {literal(OUT_OF_SCOPE)} ELSE j.domain END AS domain
   FROM ({query}) j

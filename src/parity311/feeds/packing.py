@@ -32,6 +32,21 @@ HEAD_ROWS = 200
 """How many rows of a workbook's sheet are read to recognise it."""
 OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
 """How a workbook of before 2007 (.xls) starts."""
+NO_TABLES: tuple[tuple[bytes, str, str], ...] = (
+    (b"%PDF", "a PDF", "ask for the table that it was printed from, as CSV (UTF-8)"),
+    (b"PAR1", "Parquet", "save it as CSV (UTF-8)"),
+    (b"SQLite format 3", "a database", "export its table as CSV (UTF-8)"),
+    (b"7z\xbc\xaf", "an archive of a kind that is not read", "unpack it"),
+    (b"Rar!", "an archive of a kind that is not read", "unpack it"),
+    (b"BZh", "an archive of a kind that is not read", "unpack it"),
+    (b"\xfd7zXZ", "an archive of a kind that is not read", "unpack it"),
+    (b"\x28\xb5\x2f\xfd", "an archive of a kind that is not read", "unpack it"),
+    (b"\x89PNG", "a picture", "ask for the table as CSV (UTF-8)"),
+    (b"\xff\xd8\xff", "a picture", "ask for the table as CSV (UTF-8)"),
+    (b"{\\rtf", "a text document", "save its table as CSV (UTF-8)"),
+)
+"""First bytes of files that are no tables, what they are, and what to do."""
+PAGE_TITLE = re.compile(r"<title[^>]*>\s*([^<]{1,80})", re.IGNORECASE)
 FEW_LETTERS = 3
 """Letters that are no UTF-8 from which on a file is taken for Windows-1252; fewer are damage."""
 NOT_ASCII = re.compile(rb"[\x80-\xff]")
@@ -94,10 +109,30 @@ def find_packing(path: Path, sheet: str = "") -> Packing:
         raise _unreadable(path, error) from error
     encoding = find_encoding(data)
     start = data[:4096].decode(encoding, errors="replace")
+    _refuse_no_table(path, data, start)
     has_portal_rows = PORTAL_START.match(start) is not None
     is_plain = encoding == UTF_8 and not member and not has_portal_rows
     is_plain &= is_gzip == (path.suffix == ".gz")
     return Packing(member, is_gzip, encoding, has_portal_rows, is_plain)
+
+
+def _refuse_no_table(path: Path, data: bytes, start: str) -> None:
+    """Say what a file is that holds no table, whatever its name says."""
+    for mark, kind, cure in NO_TABLES:
+        if data.startswith(mark):
+            raise RecordsError(f"{path} is {kind}, not a table; {cure}, and give that.")
+    text = start.lstrip().lower()
+    if text.startswith(("<!doctype html", "<html")) or ("<html" in text and text[:1] == "<"):
+        title = PAGE_TITLE.search(start)
+        said = f", titled {title[1].strip()!r}" if title else ""
+        raise RecordsError(
+            f"{path} is a web page{said}, not a table: servers send one instead of rows where a "
+            "download fails. Download it again; if a spreadsheet shows a table, save it as CSV."
+        )
+    if text.startswith(("<?xml", "<kml", "<rss")):
+        raise RecordsError(
+            f"{path} is XML, not a table; export it as CSV or JSON (outlines: as GeoJSON)."
+        )
 
 
 def find_encoding(data: bytes) -> str:

@@ -103,6 +103,13 @@ def known(column: LiteralString) -> LiteralString:
     return f"CASE WHEN {column} >= TIMESTAMP {literal(EARLIEST)} THEN {column} END"
 
 
+def coordinate(name: LiteralString, other: LiteralString) -> LiteralString:
+    """Degrees, from ``-118.28`` or ``-118,28``; null where both are 0, as systems write nothing."""
+    own: LiteralString = f"TRY_CAST(replace({name}, ',', '.') AS DOUBLE)"
+    beside: LiteralString = f"TRY_CAST(replace({other}, ',', '.') AS DOUBLE)"
+    return f"CASE WHEN {own} <> 0 OR {beside} <> 0 THEN {own} END"
+
+
 def whole_number(expression: LiteralString) -> LiteralString:
     """A number that may have come through a float (``3073010050.0``) as BIGINT, or null."""
     return f"CAST(TRY_CAST({expression} AS DOUBLE) AS BIGINT)"
@@ -138,6 +145,18 @@ def zip_code(expression: LiteralString) -> LiteralString:
     """A ZIP code as a number, from ``10461``, ``10461.0`` or ``10461-1234``; null otherwise."""
     number = f"TRY_CAST(TRY_CAST(split_part({expression}, '-', 1) AS DOUBLE) AS INTEGER)"
     return f"nullif(greatest(least({number}, 100000), 0), 100000)"
+
+
+def geoid(expression: LiteralString) -> LiteralString:
+    """A tract's GEOID; what a spreadsheet took the leading zero from, or gave a point, has it back.
+
+    The Census' own files write ``1400000US06037100100``.
+    """
+    digits = f"regexp_replace(regexp_replace(trim({expression}), '^[0-9]+US', ''), '[.]0$', '')"
+    return (
+        f"CASE WHEN regexp_full_match({digits}, '[0-9]{{10}}') THEN '0' || {digits} "
+        f"ELSE {digits} END"
+    )
 
 
 def borough_digit(expression: LiteralString) -> LiteralString:

@@ -7,11 +7,13 @@ person to fill in. A proposal of known columns imports as it is.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, LiteralString
 
+import duckdb
 import numpy as np
 
 from parity311.errors import InputError, RecordsError
@@ -23,10 +25,11 @@ from parity311.feeds.citymap import (
     packaged_maps,
     read_city_map,
 )
+from parity311.feeds.dates import DateReading, read_dates
 from parity311.feeds.formats import squash
 from parity311.feeds.packing import unpack
 from parity311.feeds.recognise import FileLayout, look_at, recognise
-from parity311.feeds.staging import rows_of
+from parity311.feeds.staging import cannot_read, rows_of
 from parity311.feeds.words import (
     CHANNEL_WORDS,
     COLUMN_NAMES,
@@ -34,6 +37,7 @@ from parity311.feeds.words import (
     OUTCOME_WORDS,
     TRACT_NAMES,
     first_match,
+    without_accents,
 )
 from parity311.records.sql import connect, identifier, literal
 
@@ -43,6 +47,8 @@ MOST_VALUES = 400
 LISTED_VALUES = 150
 SURE, LIKELY, LEAST = 0.85, 0.6, 0.4
 """Scores from which a column is called sure, likely, or a guess; below, it is not proposed."""
+PROJECTED = re.compile("^(x|y)$|coord|easting|northing|stateplane|^point(x|y)$|^(x|y)(pos|feet|ft)")
+"""Squashed names of columns of projected coordinates."""
 ZONES = (
     (-85.0, "America/New_York"),
     (-101.5, "America/Chicago"),
@@ -130,7 +136,11 @@ def propose_map(paths: Sequence[Path], scratch: Path, *, sheet: str = "") -> Pro
         raise InputError("No table was given to map; give the export of complaints first.")
     known = _known_as(tables[0], sheet)
     rows, columns, layout = _look(tables[0], scratch / "complaints.txt", sheet)
-    guesses = _place(columns, COLUMN_NAMES, _fits_complaint)
+    if not any(one.n for one in columns):
+        raise RecordsError(
+            f"{tables[0]} has a header and no rows; export it again, with rows to look at."
+        )
+    guesses, place_notes = _place_points(columns, _place(columns, COLUMN_NAMES, _fits_complaint))
     placed = {one.field: one.column for one in guesses}
     missing = tuple(name for name in REQUIRED_FIELDS if name not in placed)
     unused = tuple(one.name for one in columns if one.name not in placed.values())
@@ -139,7 +149,8 @@ def propose_map(paths: Sequence[Path], scratch: Path, *, sheet: str = "") -> Pro
         for name in ("category", "status", "channel", "duplicate")
         if name in placed
     }
-    dates, notes = _date_lines(columns, placed)
+    dates, notes = _date_lines(tables[0].name, rows, columns, placed)
+    notes += place_notes
     tracts = _tract_lines(tables[1:], scratch)
     text = "\n".join(
         [
@@ -200,18 +211,22 @@ def _look(
     if not layout.packing.is_plain:
         layout = layout.with_text(unpack(path, layout.packing, scratch))
     rows: LiteralString = f"{rows_of([layout])} LIMIT {literal(SAMPLED_ROWS)}"
-    return rows, [_see(rows, name) for name in layout.header], layout
+    try:
+        return rows, [_see(rows, name) for name in layout.header], layout
+    except duckdb.InvalidInputException as error:
+        raise cannot_read(path, error) from error
 
 
 def _see(rows: LiteralString, name: str) -> SeenColumn:
     text = f"nullif(trim({identifier(name)}), '')"
+    number = f"TRY_CAST(replace({text}, ',', '.') AS DOUBLE)"
     with connect() as connection:
         n, distinct, dates, numbers, low, high, samples = connection.execute(f"""
 SELECT count(text), count(DISTINCT text),
   count(*) FILTER (WHERE coalesce({p.timestamp("text", zone="UTC")},
     {p.timestamp("text", day_first=True, zone="UTC")}) IS NOT NULL),
   count(number), min(number), max(number), list(DISTINCT text ORDER BY text)[:3]
-FROM (SELECT {text} AS text, TRY_CAST({text} AS DOUBLE) AS number FROM ({rows}))
+FROM (SELECT {text} AS text, {number} AS number FROM ({rows}))
 """).fetchall()[0]
     share = 1.0 / max(n, 1)
     low, high = (np.nan if one is None else float(one) for one in (low, high))
@@ -222,7 +237,7 @@ FROM (SELECT {text} AS text, TRY_CAST({text} AS DOUBLE) AS number FROM ({rows}))
 
 def _name_score(name: str, known: Sequence[str]) -> float:
     """How well a column's name fits: one of the known ones, or with the words of one."""
-    given = squash(name)
+    given = squash(without_accents(name))
     names = [squash(one) for one in known]
     if given in names:
         return 1.0 - 0.2 * names.index(given) / len(names)
@@ -243,8 +258,7 @@ def _fits_complaint(name: str, column: SeenColumn) -> tuple[float, str]:
         usual = (-180.0, -60.0) if name == "longitude" else (15.0, 75.0)
         inside = column.share_numbers > 0.9 and ends[0] <= column.low <= column.high <= ends[1]
         middle = (column.low + column.high) / 2
-        fits = inside and column.high > column.low
-        value = (1.0 if usual[0] <= middle <= usual[1] else 0.7) if fits else 0.0
+        value = (1.0 if usual[0] <= middle <= usual[1] else 0.7) if inside else 0.0
         return value, f"{column.low:g} to {column.high:g}"
     if name == "zip":
         codes = [one.split("-")[0].split(".")[0] for one in column.samples]
@@ -276,10 +290,10 @@ def _place(
     for name, known in names.items():
         for column in columns:
             by_name = _name_score(column.name, known)
-            if not by_name or not column.n:
+            if not by_name:
                 continue
-            by_values, seen = fits(name, column)
-            if by_values >= 0.5:
+            by_values, seen = fits(name, column) if column.n else (0.0, "empty in what was seen")
+            if by_values >= 0.5 or not column.n:
                 score = 0.7 * by_name + 0.3 * by_values
                 found.append(Guess(name, column.name, score, seen))
     taken: dict[str, Guess] = {}
@@ -289,6 +303,47 @@ def _place(
             taken[one.field] = one
             used.add(one.column)
     return [taken[name] for name in names if name in taken]
+
+
+def _place_points(
+    columns: Sequence[SeenColumn], guesses: list[Guess]
+) -> tuple[list[Guess], list[str]]:
+    """Longitude and latitude the other way round where values say so; what else values say."""
+    named = {
+        field: [one for one in columns if _name_score(one.name, COLUMN_NAMES[field]) >= LEAST]
+        for field in ("longitude", "latitude")
+    }
+    for x in named["longitude"]:
+        for y in named["latitude"]:
+            if x.name == y.name or _fits_complaint("longitude", x)[0] == 1.0:
+                continue
+            fits = [_fits_complaint("longitude", y), _fits_complaint("latitude", x)]
+            if not all(value == 1.0 for value, _ in fits):
+                continue
+            rest = [one for one in guesses if one.field not in named]
+            seen = [f"{said}; exchanged with {name}" for (_, said), name in
+                    zip(fits, (x.name, y.name), strict=True)]  # fmt: skip
+            turned = [
+                Guess("longitude", y.name, LIKELY, seen[0]),
+                Guess("latitude", x.name, LIKELY, seen[1]),
+            ]
+            return [*rest, *turned], [
+                f"values of {x.name} are latitudes and those of {y.name} longitudes: the map takes "
+                "them the other way round"
+            ]
+    if {"longitude", "latitude"} <= {one.field for one in guesses}:
+        return guesses, []
+    far = [
+        one for one in columns
+        if PROJECTED.search(squash(one.name)) and one.share_numbers > 0.9 and one.high > 360.0
+    ]  # fmt: skip
+    if len(far) < 2:
+        return guesses, []
+    named_far = " and ".join(one.name for one in far[:2])
+    return guesses, [
+        f"{named_far} are feet or metres of a projection, which are not read: export longitude and "
+        "latitude in degrees (WGS 84)"
+    ]
 
 
 def _values(rows: LiteralString, column: str) -> list[tuple[str, int]]:
@@ -318,28 +373,26 @@ def _complaint_lines(
 
 
 def _date_lines(
-    columns: Sequence[SeenColumn], placed: Mapping[str, str]
+    file: str, rows: LiteralString, columns: Sequence[SeenColumn], placed: Mapping[str, str]
 ) -> tuple[tuple[list[str], list[str]], list[str]]:
     """Lines on the clock for [city] and on the order of dates for [complaints]; and notes."""
-    by_name = {one.name: one for one in columns}
-    dates = [by_name[placed[f]] for f in ("received_at", "closed_at") if f in placed]
-    samples = [text for one in dates for text in one.samples]
-    with connect() as connection:
-        seen = connection.execute(
-            f"""
-SELECT bool_or(regexp_matches(text, {literal(p.PARTS)})), bool_or(regexp_matches(text,
-  {literal(p.OFFSET)})) FROM (SELECT unnest($samples) AS text)""",
-            {"samples": samples or [""]},
-        ).fetchall()[0]
+    dates = [placed[name] for name in ("received_at", "closed_at") if name in placed]
     city, complaints, notes = [], [], []
-    if seen[0]:
-        complaints.append(
-            "# day_first = false".ljust(44) + f"# of dates like {samples[0]}, if none tells"
-        )
-        notes.append(f"dates like {samples[0]} do not say by themselves which number is the day")
-    longitude = by_name.get(placed.get("longitude", ""))
-    zone = _zone(longitude)
-    if seen[1]:
+    if not dates:
+        return (city, complaints), notes
+    try:
+        with connect() as connection:
+            found = read_dates(connection, file, dates, f"SELECT * FROM ({rows})", "UTC")
+    except InputError:
+        samples = next(one.samples for one in columns if one.name == dates[0])
+        shown = samples[0] if samples else "03/04/2024"
+        complaints.append("# day_first = false".ljust(44) + f"# of dates like {shown}: say which")
+        notes.append(f"dates like {shown} do not say by themselves which number is the day")
+        found = DateReading()
+    if found.day_first:
+        complaints.append("day_first = true".ljust(44) + "# sure: some dates tell")
+    if found.has_offsets:
+        zone = _zone(next((one for one in columns if one.name == placed.get("longitude")), None))
         shown = f'time_zone = "{zone}"' if zone else '# time_zone = "America/Chicago"'
         city.append(shown.ljust(44) + "# guess, by longitude: times come with a UTC offset")
         notes.append("times come with a UTC offset: check time_zone")

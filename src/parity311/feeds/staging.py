@@ -7,6 +7,7 @@ apart with their line number and the parser's reason.
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,6 +138,22 @@ def write_stage(
     return take_unreadable(connection)
 
 
+LONGEST_TAIL = 1 << 16
+"""Bytes at the end of a file in which its last line is looked for."""
+
+
+def breaks_off(layout: FileLayout) -> bool:
+    """Whether the last line of a plain CSV ends within its row, as half a download does."""
+    path = layout.text_path
+    if layout.is_json or path.suffix == ".gz":
+        return False
+    with path.open("rb") as file:
+        file.seek(max(path.stat().st_size - LONGEST_TAIL, 0))
+        last = file.read().rpartition(b"\n")[2].decode("utf-8", errors="replace")
+    cells = next(csv.reader([last], delimiter=layout.delimiter), [])
+    return 0 < len(cells) < len(layout.header)
+
+
 def cannot_read(path: Path, error: duckdb.Error) -> RecordsError:
     """What the parser says, in one line, and what to do."""
     first = str(error).splitlines()[0]
@@ -153,10 +170,10 @@ def take_unreadable(connection: Connection) -> list[Unreadable]:
     if tables[0][0] == 0:
         return []
     rows = connection.execute(
-        "SELECT CAST(error_type AS VARCHAR), "
-        "sum(1 + length(rtrim(csv_line, chr(10))) - length(replace(rtrim(csv_line, chr(10)), "
-        "chr(10), ''))), min(line), list_sort(list(line))[:$most] "
-        "FROM (SELECT DISTINCT ON (line) * FROM reject_errors) GROUP BY 1 ORDER BY 1",
+        # With CRLF the parser gives the line with the break before it.
+        "SELECT CAST(error_type AS VARCHAR), sum(1 + length(text) - length(replace(text, chr(10), "
+        "''))), min(line), list_sort(list(line))[:$most] FROM (SELECT DISTINCT ON (line) *, "
+        "trim(csv_line, chr(13) || chr(10)) AS text FROM reject_errors) GROUP BY 1 ORDER BY 1",
         {"most": MOST_LISTED_LINES},
     ).fetchall()
     connection.execute("DROP TABLE reject_errors; DROP TABLE reject_scans")

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from parity311.errors import RecordsError
+from parity311.feeds import parsing as p
 from parity311.feeds.boundaries import Boundaries
 from parity311.feeds.census import figures_from_answers
 from parity311.feeds.parsing import COUNTIES
@@ -53,6 +54,11 @@ def read_tract_figures(layouts: Sequence[FileLayout]) -> TractFigures:
         figures = _read_tract_table(layouts[0])
     else:
         figures = _read_acs_table(layouts[0])
+    return checked_figures(layouts[0].path, figures)
+
+
+def checked_figures(path: Path, figures: TractFigures) -> TractFigures:
+    """Figures with the Census' codes for missing values taken out; one row a tract."""
     for name, value in figures.values.items():
         coded = value <= LOWEST_SENTINEL
         if coded.any():
@@ -60,7 +66,7 @@ def read_tract_figures(layouts: Sequence[FileLayout]) -> TractFigures:
             figures.values[name] = np.where(coded, np.nan, value)
     if len(np.unique(figures.geoid)) != len(figures.geoid):
         raise RecordsError(
-            f"{layouts[0].path} has {len(figures.geoid) - len(np.unique(figures.geoid))} rows that "
+            f"{path} has {len(figures.geoid) - len(np.unique(figures.geoid))} rows that "
             "repeat a GEOID; keep one row a tract."
         )
     return figures
@@ -82,7 +88,7 @@ def _fetch(layout: FileLayout, columns: Mapping[str, LiteralString]) -> dict[str
     )
     with connect() as connection:
         table = connection.sql(
-            f"SELECT lpad(trim(GEOID), 11, '0') AS geoid, {chosen} FROM ({rows_of([layout])}) "
+            f"SELECT {p.geoid('GEOID')} AS geoid, {chosen} FROM ({rows_of([layout])}) "
             "WHERE GEOID IS NOT NULL ORDER BY 1"
         ).to_arrow_table()
     return {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}

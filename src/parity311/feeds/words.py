@@ -1,15 +1,17 @@
 """Words by which columns, categories, statuses and channels of unknown cities are told.
 
-Names of columns are those that data portals use for the same thing; they are compared without
-case, spaces and punctuation. Categories go to the first line one of whose words they hold.
+Names of columns are those that data portals use for the same thing, in English and Spanish; they
+are compared without case, accents, spaces and punctuation. Categories go to the first line one of
+whose words they hold.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from unicodedata import combining, normalize
 
-COLUMN_NAMES: dict[str, tuple[str, ...]] = {
+_ENGLISH: dict[str, tuple[str, ...]] = {
     "key": (
         "unique_key", "sr_number", "case_number", "case_id", "caseid", "casenumber", "srnumber",
         "service_request_id", "service_request_number", "request_id", "requestnumber",
@@ -47,6 +49,23 @@ COLUMN_NAMES: dict[str, tuple[str, ...]] = {
     "parent": ("parent_sr_number", "parent_id", "parent_case", "duplicate_of", "master_case",
                "parent_request_id", "original_id"),
 }  # fmt: skip
+_SPANISH: dict[str, tuple[str, ...]] = {
+    "key": ("numero_de_solicitud", "numero_de_reporte", "numero_de_caso", "folio", "expediente"),
+    "received_at": ("fecha_de_apertura", "fecha_de_creacion", "fecha_de_recepcion",
+                    "fecha_de_ingreso", "fecha_inicio", "fecha"),
+    "category": ("tipo_de_queja", "tipo_de_solicitud", "tipo_de_reporte", "categoria", "asunto",
+                 "tipo"),
+    "longitude": ("longitud",),
+    "latitude": ("latitud",),
+    "closed_at": ("fecha_de_cierre", "fecha_de_solucion", "fecha_de_conclusion", "fecha_fin"),
+    "status": ("estado", "estatus", "situacion", "resultado"),
+    "zip": ("codigo_postal",),
+    "building": ("direccion", "domicilio", "calle"),
+    "channel": ("canal", "medio", "origen", "via_de_recepcion"),
+    "duplicate": ("duplicado", "duplicada"),
+    "parent": ("folio_original", "caso_original"),
+}  # fmt: skip
+COLUMN_NAMES = {name: (*names, *_SPANISH.get(name, ())) for name, names in _ENGLISH.items()}
 """Field of a map -> names of columns that hold it, the plainest first."""
 TRACT_NAMES: dict[str, tuple[str, ...]] = {
     "geoid": ("GEOID", "geoid20", "geoid10", "tract_geoid", "tract", "fips", "tractce"),
@@ -68,49 +87,59 @@ Words = Sequence[tuple[str, str, str]]
 """Pattern of words, what it stands for, and one thing more about that."""
 
 DOMAIN_WORDS: Words = (
-    (r"\bheat(ing)?\b|hot water|no heat", "heat", "B"),
-    (r"elevator|\blift\b", "elevator", "B"),
-    (r"boiler|carbon monoxide", "boiler", "A"),
-    (r"\bcranes?\b|derrick", "crane", "A"),
-    (r"scaffold|sidewalk shed", "scaffold", "B"),
-    (r"electric(al)?\b|wiring|downed wire", "electrical_revisit", "B"),
-    (r"sewer|sewage|catch ?basin|flood|storm ?water|drain|cave-in|water on street",
+    (r"\bheat(ing)?\b|hot water|no heat|calefaccion|agua caliente", "heat", "B"),
+    (r"elevator|\blift\b|ascensor|elevador", "elevator", "B"),
+    (r"boiler|carbon monoxide|caldera|monoxido", "boiler", "A"),
+    (r"\bcranes?\b|derrick|\bgruas?\b", "crane", "A"),
+    (r"scaffold|sidewalk shed|andamio", "scaffold", "B"),
+    (r"electric(al)?\b|wiring|downed wire|electric[oa]s?\b", "electrical_revisit", "B"),
+    (r"sewer|sewage|catch ?basin|flood|storm ?water|drain|cave-in|water on street"
+     r"|alcantarill|drenaje|inundacion",
      "drainage", "C"),
     (r"drone|facade", "drone", "B"),
     (r"unsafe building|building collapse|structural|dangerous building", "ert", "A"),
     (r"unsatisfactory living|unsanitary|mold|plumbing|bed ?bug|infestation|housing|tenant"
-     r"|building violation|no utilities|egress|residential building|paint|lead", "housing", "C"),
+     r"|building violation|no utilities|egress|residential building|paint|lead"
+     r"|insalubre|vivienda|plomeria|\bmoho\b", "housing", "C"),
     (r"permit|construction|illegal (occupancy|use|rooming)|zoning|building inspection"
-     r"|contractor|working beyond|code violation|building", "complaint_triage", "B"),
+     r"|contractor|working beyond|code violation|building|construccion|permiso",
+     "complaint_triage", "B"),
 )  # fmt: skip
 """Words of a category, the domain that decides about it, and the severity it is given."""
 OUTCOME_WORDS: Words = (
-    (r"duplicate", "duplicate", ""),
-    (r"no (violation|action|cause)|unfounded|not found|invalid|compl(y|iance|ied)", "no_violation",
-     "1"),
-    (r"violation|citation|summons|cited|notice issued", "violation", "1"),
-    (r"no access|could not (enter|gain)|unable to (access|enter)", "no_access", "1"),
-    (r"refer|transferred|forwarded", "referral", ""),
+    (r"duplicate|duplicad[oa]", "duplicate", ""),
+    (r"no (violation|action|cause)|unfounded|not found|invalid|compl(y|iance|ied)"
+     r"|sin infraccion|improcedente", "no_violation", "1"),
+    (r"violation|citation|summons|cited|notice issued|infraccion|\bmulta", "violation", "1"),
+    (r"no access|could not (enter|gain)|unable to (access|enter)|sin acceso", "no_access", "1"),
+    (r"refer|transferred|forwarded|remitid[oa]|turnad[oa]", "referral", ""),
     (r"cancel|withdrawn|admin|information", "other", ""),
-    (r"open|new|pending|progress|assigned|received|submitted|dispatched|hold|started|work ?order",
+    (r"open|new|pending|progress|assigned|received|submitted|dispatched|hold|started|work ?order"
+     r"|abiert[oa]|pendiente|en proceso|recibid[oa]",
      "pending", ""),
-    (r"closed?|complete|resolved|done|fixed", "other", "1"),
+    (r"closed?|complete|resolved|done|fixed|cerrad[oa]|resuelt[oa]|atendid[oa]|concluid[oa]",
+     "other", "1"),
 )  # fmt: skip
 """Words of a status, its outcome class, and the visits it implies."""
 CHANNEL_WORDS: Words = (
-    (r"mobile|app\b|iphone|ios|android|twitter|smart", "MOBILE", ""),
-    (r"phone|call|voice", "PHONE", ""),
+    (r"mobile|app\b|iphone|ios|android|twitter|smart|movil", "MOBILE", ""),
+    (r"phone|call|voice|telefono|llamada", "PHONE", ""),
     (r"web|internet|online|portal|self|email|e-mail|open311|integrated", "ONLINE", ""),
 )  # fmt: skip
 """Words of a channel, and what it is here."""
 
 
+def without_accents(text: str) -> str:
+    """Letters without their accents."""
+    return "".join(one for one in normalize("NFKD", text) if not combining(one))
+
+
 def first_match(text: str, words: Words) -> tuple[str, str] | None:
     """What the first line stands for whose pattern a text holds; None where none does.
 
-    Systems write `no_violation` where people write "no violation".
+    Accents do not count. Systems write `no_violation` where people write "no violation".
     """
-    spoken = text.lower().replace("_", " ")
+    spoken = without_accents(text.lower().replace("_", " "))
     for pattern, meaning, more in words:
         if re.search(pattern, spoken):
             return meaning, more

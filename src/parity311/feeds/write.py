@@ -96,7 +96,7 @@ FROM linked ORDER BY received_at, complaint_id""",
         f"""
 SELECT complaint_id, CASE WHEN first_visit_at > closed_at THEN first_visit_at ELSE closed_at END
     AS closed_at, disposition, disposition_class, first_visit_at, n_visits, is_prior_enforcement,
-  visit_is_closing{extra}{later}
+  visit_is_closing, closing_is_unknown{extra}{later}
 FROM visited ORDER BY received_at, complaint_id""",
         table_path(out, "outcomes", domain),
     )
@@ -149,7 +149,10 @@ FROM earlier""")
 
 
 def visited_query(has_violations: bool) -> LiteralString:
-    """SQL: kept rows with their visits; a visit dated by the closing says so."""
+    """SQL: kept rows with their visits; a visit dated by the closing says so.
+
+    Where the closing is the moment of receipt, nobody knows when the visit was.
+    """
     violations = f"""
   LEFT JOIN (
     SELECT k.complaint_id, count(*) AS n FROM kept k JOIN violations v
@@ -163,8 +166,10 @@ def visited_query(has_violations: bool) -> LiteralString:
 SELECT *, CASE WHEN n_visits = 1 THEN last_visit_at END AS first_visit_at FROM (
   SELECT k.*, CAST(coalesce(k.coded_visits, 0) AS SMALLINT) AS n_visits,
     CASE WHEN k.coded_visits > 0 THEN coalesce(k.visited_at,
-      CASE WHEN k.source <> 'dob' THEN k.closed_at END) END AS last_visit_at,
-    coalesce(k.coded_visits > 0 AND k.visited_at IS NULL, false) AS visit_is_closing
+      CASE WHEN k.source <> 'dob' AND NOT k.closing_is_unknown THEN k.closed_at END) END
+      AS last_visit_at,
+    coalesce(k.coded_visits > 0 AND k.visited_at IS NULL AND NOT k.closing_is_unknown, false)
+      AS visit_is_closing
     {count if has_violations else ""}
   FROM kept k {violations if has_violations else ""}
 )"""

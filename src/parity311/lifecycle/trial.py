@@ -67,7 +67,8 @@ def try_policy(
     table = None if cases is None else cases(params)
     both = [hold_contender(harness, table, one) for one in (contender, today)]
     equity = harness.equity_params(params)
-    if harness.equity_mode == "dual":
+    # Prices that nobody sees need not come to rest.
+    if harness.equity_mode == "dual" and contender.is_priced:
         both = settle_prices(harness, params, both, equity, key_settle)
         both = [hold_contender(harness, table, one) for one in both]
     n_episodes = EPISODES if table is None else INDEPENDENT_EPISODES

@@ -19,6 +19,7 @@ from parity311.audit.assess import assess_domains, audit_to_plain
 from parity311.audit.cells import AuditInputs, read_inputs
 from parity311.audit.spec import AuditSpec
 from parity311.errors import InputError, Parity311Error, RegistryError
+from parity311.estimation.correction import PREFERRED
 from parity311.lifecycle.drift import find_drift
 from parity311.lifecycle.lights import (
     AMBER,
@@ -45,6 +46,7 @@ from parity311.mdp.contract import N_KNOWN_STRATA
 from parity311.pipelines.overrides import Recommendation
 from parity311.records.store import Records
 from parity311.reporting.calibration import calibrate
+from parity311.reporting.estimate import check_estimator
 from parity311.service_levels.kept import count_kept, due_dates
 from parity311.service_levels.levels import ServiceLevels
 
@@ -64,6 +66,7 @@ def watch_domain(
     overrides: Sequence[Recommendation] = (),
     survey: Path | None = None,
     levels: ServiceLevels | None = None,
+    estimator: str = PREFERRED,
 ) -> Watched:
     """Look at the policy in office of a domain over the records since it decides.
 
@@ -77,7 +80,10 @@ def watch_domain(
         CSV with the columns date and score (0: no friction, 1: most).
     levels
         Service levels in force: finds count within the promised days, and what was kept is told.
+    estimator
+        How complaints become incidents for the disparity light.
     """
+    check_estimator(estimator)
     if levels is not None:
         check_levels(levels, domain, records)
     policy = _in_office(registry, domain)
@@ -96,7 +102,7 @@ def watch_domain(
         policy=policy.version,
     )  # fmt: skip
     lights = (
-        _disparity(records, domain, recorded, first, began, spec, audit, notes),
+        _disparity(records, domain, recorded, first, began, spec, audit, notes, estimator),
         _detection(registry, policy.version, records, first, n_days, spec, levels),
         _friction(domain, overrides, survey, first, n_days, spec),
     )
@@ -136,17 +142,23 @@ def _disparity(
     spec: LightSpec,
     audit: AuditSpec,
     notes: list[str],
+    estimator: str,
 ) -> Light:
     """(a) by month and tract, need by the reporting estimated before the policy decided."""
     start = max(records.window[0], began - timedelta(days=BASELINE_DAYS))
     before = read_inputs(records, domain, date_from=start, date_to=began, estimand=audit.estimand)
     factor = np.ones(N_KNOWN_STRATA + 1)
     try:
-        found = calibrate(records, domain, date_from=records.window[0], date_to=began)
+        found = calibrate(
+            records, domain, date_from=records.window[0], date_to=began, estimator=estimator
+        )
         reported = np.maximum(found.reported, 1e-9)
         factor = np.maximum(found.denominators / reported, 1.0)
     except (Parity311Error, np.linalg.LinAlgError) as error:
-        notes.append(f"cases stand for incidents: {' '.join(str(error).split())}")
+        notes.append(
+            f"{estimator} failed, so cases stand for incidents, of which none that nobody reported "
+            f"is counted: {' '.join(str(error).split())}"
+        )
     stratum = np.where(
         recorded.places.income_quintile > 0, recorded.places.income_quintile - 1, N_KNOWN_STRATA
     )

@@ -233,6 +233,9 @@ class Sight:
     """(action) -> visits it makes, against the usual number; None: as many under every action"""
     is_repeated: bool = False
     """Whether a case is decided about hour by hour, so that no one moment stands for it"""
+    shows_in_visits: bool = False
+    """Whether what was decided shows in whom the office visited of those who waited: a backtest
+    then reads its visits"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from parity311.audit.cells import read_inputs
+from parity311.audit.cells import count_undated, read_inputs
 from parity311.domains import all_domains, get_domain
-from parity311.errors import Parity311Error
+from parity311.errors import EstimationError, Parity311Error
 from parity311.estimation.correction import FALLBACK, PREFERRED, Correction
 from parity311.estimation.world import open_world
 from parity311.evaluation.off_policy.backtest import prepare_backtest
@@ -31,6 +31,10 @@ MORE_DATA = {
     "audit": "more complaints with a tract, in at least two income quintiles",
 }
 """What would make possible what is not."""
+MORE_MONTHS = "more months of such records"
+"""The same where nothing lacks but rows."""
+NEEDS_A_LOG = "Give a log of its process"
+"""Words of the error where records do not hold what a domain decides."""
 Tell = Callable[[str], None]
 
 
@@ -73,6 +77,16 @@ def _answer(domain: str, work: str, state: str, reason: str = "", command: str =
     return Ability(domain, work, state, reason, needed, command)
 
 
+def _fallback(
+    domain: str, work: str, estimator: str, reason: str, command: str, option: str
+) -> Ability:
+    """What can be done with complaints as they are, and what would do without that."""
+    return Ability(
+        domain, work, PARTLY, f"complaints stand for incidents, since: {reason}",
+        MORE_DATA[WORK[0]], f"{command} {option} {estimator}",
+    )  # fmt: skip
+
+
 def _said(error: Exception) -> str:
     return " ".join(str(error).split())
 
@@ -105,8 +119,7 @@ def _learning(records: Records, domain: str) -> Ability:
         command = f"parity311 train {domain} --records {records.folder}"
         if not reasons:
             return _answer(domain, work, POSSIBLE, "", command)
-        reason = f"complaints stand for incidents, since: {reasons[0]}"
-        return _answer(domain, work, PARTLY, reason, f"{command} --estimator {estimator}")
+        return _fallback(domain, work, estimator, reasons[0], command, "--estimator")
     return _answer(domain, work, NOT, reasons[-1])
 
 
@@ -123,9 +136,9 @@ def _backtest(records: Records, domain: str) -> Ability:
         command = f"parity311 backtest {domain} --records {records.folder}"
         if not reasons:
             return _answer(domain, work, POSSIBLE, "", command)
-        reason = f"complaints stand for incidents, since: {reasons[0]}"
-        return _answer(domain, work, PARTLY, reason, f"{command} --reporting-estimator {estimator}")
-    return _answer(domain, work, NOT, reasons[-1])
+        return _fallback(domain, work, estimator, reasons[0], command, "--reporting-estimator")
+    needed = MORE_DATA[work] if NEEDS_A_LOG in reasons[-1] else MORE_MONTHS
+    return Ability(domain, work, NOT, reasons[-1], needed)
 
 
 def _audit(records: Records, domain: str) -> Ability:
@@ -138,6 +151,10 @@ def _audit(records: Records, domain: str) -> Ability:
         inputs = read_inputs(records, domain, date_from=first, date_to=last)
     except Parity311Error as error:
         return _answer(domain, work, NOT, _said(error))
+    try:
+        count_undated(records, domain, first, last)
+    except EstimationError as error:
+        return Ability(domain, work, NOT, _said(error), "days of inspections, or of closings")
     cells, places = inputs.cells, inputs.places
     placed = cells.tract >= 0
     counts = np.bincount(cells.tract[placed], cells.n_complaints[placed], places.n_tracts)
@@ -148,6 +165,9 @@ def _audit(records: Records, domain: str) -> Ability:
     ]
     command = f"parity311 audit {records.folder} --domains {domain}"
     n = int(np.sum(enough))
+    if not (places.income_quintile > 0).any():
+        reason = "no tract has a known income, so nothing can be compared by it"
+        return Ability(domain, work, NOT, reason, "a table of tracts with median incomes")
     if n < 2:
         return _answer(
             domain,

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from parity311.audit.cells import AuditInputs, read_inputs
+from parity311.audit.cells import AuditInputs, count_undated, read_inputs
 from parity311.audit.spec import AuditSpec
-from parity311.errors import InputError, Parity311Error, unknown_name
+from parity311.errors import EstimationError, InputError, Parity311Error, unknown_name
 from parity311.estimation.correction import AS_THEY_ARE, FALLBACK
 from parity311.pipelines.audit import write_audit
 from parity311.pipelines.overrides import Recommendation
@@ -67,10 +67,23 @@ def audit_records(
         if not _has_complaints(records, domain, date_from, date_to):
             notes[domain] = f"no complaint from {date_from} to {date_to}"
             continue
+        try:
+            n_undated = count_undated(records, domain, date_from, date_to)
+        except EstimationError as error:
+            notes[domain] = f"not audited: {error}"
+            continue
         draws, notes[domain] = estimate_incidents(
             records, domain, date_from, date_to, spec.seed, estimator
         )
+        if n_undated:
+            notes[domain] += (
+                f"; {n_undated:,} violations that were found on no known day count as not found "
+                "in time"
+            )
         inputs.append(_read(records, domain, date_from, date_to, draws, spec))
+    untold = [note for note in notes.values() if note.startswith("not audited: ")]
+    if not inputs and untold:
+        raise EstimationError(untold[0].removeprefix("not audited: "))
     if not inputs:
         raise InputError(
             f"{records.folder} has no complaint from {date_from} to {date_to}; its records run "

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parity311.errors import EstimationError, InputError, unknown_name
-from parity311.pipelines.audit_records import estimate_incidents
+from parity311.pipelines.audit_records import ESTIMATOR, estimate_incidents
 from parity311.records.schema import SEVERITIES
 from parity311.records.store import Records
+from parity311.reporting.estimate import check_estimator
 from parity311.service_levels.designs import DISTRICT, REVIEW_EVERY, Setting
 from parity311.service_levels.losses import Need, visited_shares
 from parity311.service_levels.promises import FOLLOWED_DAYS
@@ -52,6 +53,8 @@ class DesignConfig:
     targets: tuple[tuple[str, int], ...] = ()
     """(category, days) that the share must be visited within, in every district"""
     fewest: int = 100
+    estimator: str = ESTIMATOR
+    """How complaints become incidents"""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class DesignTask:
 def check_config(config: DesignConfig, choice: str) -> None:
     """Refuse what cannot work before anything is read."""
     check_losses(config.losses)
+    check_estimator(config.estimator)
     if choice not in CHOICES:
         raise unknown_name("choice", choice, CHOICES)
     if config.districts not in DISTRICTS:
@@ -120,7 +124,9 @@ def read_task(records: Records, config: DesignConfig) -> DesignTask:
 def _read_need(records: Records, requests: Requests, config: DesignConfig) -> tuple[Need, str]:
     """Reported share of incidents by district, and the strata of each cell's requests."""
     first, last = records.window
-    draws, words = estimate_incidents(records, config.domain, first, last, config.seed)
+    draws, words = estimate_incidents(
+        records, config.domain, first, last, config.seed, config.estimator
+    )
     shape = (len(requests.districts), len(requests.categories))
     held = np.zeros((*shape, len(requests.strata)))
     np.add.at(held, (requests.district, requests.category, requests.stratum), 1.0)

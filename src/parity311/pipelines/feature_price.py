@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import jax
 import numpy as np
+from jax.tree_util import Partial
 
 from parity311.evaluation import metrics
 from parity311.evaluation.compare import agent_contenders, hold_contender, later_flow
 from parity311.evaluation.rollout import Contender, evaluate
-from parity311.mdp.contract import EQUITY, Domain
+from parity311.mdp.contract import EQUITY, Domain, Policy
 from parity311.mdp.harness import Harness
 from parity311.training import train
 from parity311.training.loop import Trained
@@ -69,30 +71,49 @@ def price_features(
     Returns one row a set: reward, recall and coverage gap with intervals, and their change against
     the features in use, resampled together.
     """
-    keys = jax.random.split(key, n_episodes)
-    resampled = None
-    rows: list[dict[str, Any]] = []
-    base: dict[str, np.ndarray] = {}
+    base, held, n_held = trained.harness, [], []
+    flow = later_flow(base, estimated, true)
     for number, one in enumerate(sets):
         harness, contenders = _without_equity(
             trained, one, estimated, seeds, n_steps, preference, settings or {}
         )
-        flow = later_flow(harness, estimated, true)
-        held = [hold_contender(harness, flow, contender) for contender in contenders]
-        equity = harness.equity_params(estimated)
-        episodes = evaluate(harness, true, held, keys, equity=equity)
-        if resampled is None:
-            resampled = metrics.Resampled(
-                n_episodes,
-                n_drawn=n_episodes * harness.horizon,
-                n_cases=None if flow is None else len(flow.stratum),
-            )
-        scored = metrics.score(episodes, range(len(held)), resampled, np.asarray(preference))
-        base = base or _samples(scored)
-        rows.append(_row(one, scored, base, resampled, len(held)))
+        own = [hold_contender(harness, flow, contender) for contender in contenders]
+        held += (
+            own if harness is base else [_see_less(contender, harness, base) for contender in own]
+        )
+        n_held.append(len(own))
         if progress is not None:
             progress(number + 1, len(sets))
-    return rows
+    keys = jax.random.split(key, n_episodes)
+    episodes = evaluate(base, true, held, keys, equity=base.equity_params(estimated))
+    resampled = metrics.Resampled(
+        n_episodes,
+        n_drawn=n_episodes * base.horizon,
+        n_cases=None if flow is None else len(flow.stratum),
+    )
+    ends = np.cumsum(n_held)
+    scored = [
+        metrics.score(episodes, range(end - n, end), resampled, np.asarray(preference))
+        for n, end in zip(n_held, ends.tolist(), strict=True)
+    ]
+    first = _samples(scored[0])
+    return [
+        _row(one, own, first, resampled, n)
+        for one, own, n in zip(sets, scored, n_held, strict=True)
+    ]
+
+
+def _see_less(contender: Contender, harness: Harness, base: Harness) -> Contender:
+    """A policy of a smaller set of features where all are shown, so that one program plays all."""
+    names = base.observation_names
+    places = np.array([names.index(name) for name in harness.observation_names], np.int32)
+    return replace(contender, policy=Partial(_decide_on, places, contender.policy))
+
+
+def _decide_on(
+    places: jax.Array, policy: Policy, key: jax.Array, observation: jax.Array
+) -> jax.Array:
+    return policy(key, observation[places])
 
 
 def _without_equity(
@@ -110,12 +131,8 @@ def _without_equity(
         plain = [i for i in range(trained.n_agents) if trained.preferences[i, EQUITY] == 0]
         everyone = agent_contenders(harness, [trained])
         return harness, [everyone[i] for i in plain]
-    domain = replace(
-        harness.domain,
-        observation_sets={**harness.domain.observation_sets, VARIANT: features.features},
-    )
     again = train(
-        domain,
+        _show_others(harness.domain, features.features),
         estimated,
         trained.agent.name,
         [preference],
@@ -126,6 +143,12 @@ def _without_equity(
         settings=settings,
     )
     return again.harness, agent_contenders(again.harness, [again])
+
+
+@cache
+def _show_others(domain: Domain, features: tuple[str, ...]) -> Domain:
+    """A domain that shows these features: one object, so that every setting shares its programs."""
+    return replace(domain, observation_sets={**domain.observation_sets, VARIANT: features})
 
 
 def _samples(scored: metrics.Scores) -> dict[str, np.ndarray]:

@@ -103,24 +103,32 @@ def pack_rule(
     )  # fmt: skip
 
 
-def route_last_day(run: RunWriter, learned: Sequence[tuple[Trained, World]]) -> dict[str, Any]:
-    """Keep the policies as packages, and route the open cases of one domain's last day.
+def keep_packages(run: RunWriter, trained: Trained, world: World) -> dict[float, Path]:
+    """Keep the policies as packages, by their weight on equity; of each the first seed's agent."""
+    words = f"{world.domain.slug} {world.scenario.words}"
+    where = run.path / POLICIES / words.replace(",", "").replace(" ", "-")
+    kept = {}
+    for index in np.flatnonzero(trained.seeds == trained.seeds[0]).tolist():
+        weight = float(trained.preferences[index, EQUITY])
+        name = f"{trained.agent.name}_equity_{weight:.2f}" if weight else trained.agent.name
+        kept[weight] = save_policy(
+            where / name, trained, index, params=world.estimated, origin=origin_of(world, run.id)
+        )
+    return kept
+
+
+def route_last_day(
+    run: RunWriter, packages: Sequence[tuple[World, dict[float, Path]]]
+) -> dict[str, Any]:
+    """Route the open cases of one domain's last day.
 
     It is the last domain that has any, in the first scenario, under the agent that is paid for
-    coverage; of every preference the first seed's agent is kept.
+    coverage.
     """
     found: dict[str, Any] = {}
-    first = learned[0][1].scenario
-    for trained, world in learned:
-        words = f"{world.domain.slug} {world.scenario.words}"
-        where = run.path / POLICIES / words.replace(",", "").replace(" ", "-")
-        for index in np.flatnonzero(trained.seeds == trained.seeds[0]).tolist():
-            weight = float(trained.preferences[index, EQUITY])
-            name = f"{trained.agent.name}_equity_{weight:.2f}" if weight else trained.agent.name
-            folder = save_policy(
-                where / name, trained, index,
-                params=world.estimated, origin=origin_of(world, run.id),
-            )  # fmt: skip
+    first = packages[0][0].scenario
+    for world, kept in packages:
+        for weight, folder in kept.items():
             if weight > 0 and world.scenario == first:
                 # Nothing is open, or the policy sees what serving does not know.
                 with suppress(InputError, RunError):

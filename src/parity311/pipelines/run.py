@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import jax
@@ -36,7 +38,7 @@ from parity311.mdp.equity import USUAL_TERM, EquityTerm
 from parity311.pipelines.audit_records import add_records
 from parity311.pipelines.feature_price import feature_sets, price_features
 from parity311.pipelines.keep_policies import keep_episodes, keep_policies
-from parity311.pipelines.packages import route_last_day
+from parity311.pipelines.packages import keep_packages, route_last_day
 from parity311.pipelines.progress import Report as Progress
 from parity311.records.describe import count_located
 from parity311.records.store import Records, open_records
@@ -53,6 +55,8 @@ from parity311.training.loop import Trained
 DAYS_A_YEAR = 365.0
 MOST_TIMES = 4
 """How many times the usual episodes are played where they are short, at most."""
+SIDE_BY_SIDE = 2
+"""Domains taken at once: the project's figures are for two cores."""
 Stage = Callable[[str], AbstractContextManager[None]]
 """(name of a part) -> a context that measures it"""
 SCENARIOS = (("strong", "scarce"), ("measured", "calibrated"))
@@ -125,12 +129,9 @@ def run_pipeline(
         check_estimator(config.estimator)
     with start_run(runs, "run", asdict(config)) as run:
         run.set_seeds(city=config.seed, agents=config.n_agent_seeds)
-        results = []
-        for records in _sources(run, config, cities, progress):
-            for domain in domains:
-                results.append(take_domain(domain, records, config, progress, run.stage))
-        # Scenarios of one domain stand beside each other, on the page and in what is printed.
-        results.sort(key=lambda result: config.domains.index(result.comparison["domain"]))
+        sources = list(_sources(run, config, cities, progress))
+        taken = _take_all(run, domains, sources, config, progress)
+        results = [result for result, _ in taken]
         comparisons = [result.comparison for result in results]
         run.add_metrics({"comparisons": comparisons})
         store_inputs(
@@ -141,7 +142,7 @@ def run_pipeline(
         store_policies(run, [one for result in results for one in result.explained])
         store_variants(run, [row for result in results for row in result.variants])
         with run.stage("recommendations"):
-            served = route_last_day(run, [(one.trained, one.world) for one in results])
+            served = route_last_day(run, [(result.world, kept) for result, kept in taken])
         with run.stage("report"):
             write_report(
                 run,
@@ -177,6 +178,53 @@ def _sources(
             records = ensure_city(config, participation, capacity, cities, progress)
         add_city(run, records)
         yield records
+
+
+class _Stopped(Exception):
+    """Another domain failed, or the user has had enough."""
+
+
+def _take_all(
+    run: RunWriter,
+    domains: Sequence[Domain],
+    sources: Sequence[Records],
+    config: RunConfig,
+    progress: Progress,
+) -> list[tuple[DomainResult, dict[float, Path]]]:
+    """Every domain through every source, with its policies as packages.
+
+    Domains are taken side by side, the sources of one in turn.
+
+    Sources of one domain share compiled programs, those of two share none. Programs and their
+    compiler leave Python's lock, so that threads are enough.
+    """
+    stopped = Event()
+
+    def tell(part: str, so_far: float, total: float) -> None:
+        if stopped.is_set():
+            raise _Stopped
+        progress(part, so_far, total)
+
+    def take_one(domain: Domain) -> list[tuple[DomainResult, dict[float, Path]]]:
+        found = []
+        for records in sources:
+            # Opened again: a connection to records serves one thread.
+            mine = open_records(records.folder)
+            result = take_domain(domain, mine, config, tell, run.stage)
+            with run.stage(f"{domain.slug} ({scenario_of(mine).words}): packages"):
+                found.append((result, keep_packages(run, result.trained, result.world)))
+        return found
+
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        taken = [pool.submit(take_one, domain) for domain in domains]
+        try:
+            for finished in as_completed(taken):
+                finished.result()
+        except BaseException:
+            stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [result for one in taken for result in one.result()]
 
 
 def get_playable(slug: str) -> Domain:

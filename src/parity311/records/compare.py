@@ -105,12 +105,13 @@ def _quantile_row(domain: str, q: float, days: np.ndarray, other_days: np.ndarra
 
 
 def _closing_days(records: Records, domain: str) -> np.ndarray:
-    """Sorted days from report to closing of what was closed, duplicates left out."""
+    """Sorted days from report to closing of what was closed at a known time, no duplicates."""
     rows = records.sql(
-        """
+        f"""
 SELECT date_diff('second', c.received_at, o.closed_at) / 86400.0 AS days
 FROM complaints c JOIN outcomes o USING (complaint_id)
 WHERE c.domain = $domain AND o.closed_at IS NOT NULL AND o.disposition_class <> 'duplicate'
+  AND NOT {records.closing_is_unknown}
 ORDER BY days""",
         domain=domain,
     )

@@ -75,12 +75,13 @@ def check_domain(records: Records, domain: str) -> dict[str, Any]:
     """Counts, gaps, outliers and usable shares of one domain."""
     columns = records.sql("SELECT * FROM complaints LIMIT 0")
     located = "located_by" if "located_by" in columns.column_names else "'coordinates'"
+    at_once = records.closing_is_unknown
     row = records.sql(
         f"""
 SELECT count(*) AS complaints, min(c.received_at) AS first, max(c.received_at) AS last,
   count(c.building_id) / count(*) AS share_with_building,
   count(*) FILTER (WHERE o.closed_at IS NOT NULL) / count(*) AS share_closed,
-  count(*) FILTER (WHERE o.closed_at = c.received_at) / count(*) AS share_closed_at_once,
+  count(*) FILTER (WHERE {at_once}) / count(*) AS share_closed_at_once,
   count(*) FILTER (WHERE o.disposition_class NOT IN ('pending', 'other')) / count(*)
     AS share_with_outcome,
   count(*) FILTER (WHERE c.incident_id <> c.complaint_id) AS linked_duplicates,
@@ -92,9 +93,10 @@ SELECT count(*) AS complaints, min(c.received_at) AS first, max(c.received_at) A
   count(*) FILTER (WHERE o.closed_at > c.received_at + INTERVAL {literal(LATE_DAYS)} DAY)
     AS closed_after_five_years,
   count(*) FILTER (WHERE {located} <> 'borough' AND o.closed_at IS NOT NULL
-    AND o.disposition_class NOT IN ('pending', 'other')) / count(*) AS share_usable,
+    AND NOT {at_once} AND o.disposition_class NOT IN ('pending', 'other')) / count(*)
+    AS share_usable,
   quantile_cont(date_diff('second', c.received_at, o.closed_at) / 86400.0, [0.5, 0.9])
-    AS closing_days
+    FILTER (WHERE NOT {at_once}) AS closing_days
 FROM complaints c LEFT JOIN outcomes o USING (complaint_id) LEFT JOIN tracts t ON t.geoid = c.tract
 WHERE c.domain = $domain""",
         domain=domain,
@@ -275,8 +277,13 @@ def _warnings(report: dict[str, Any]) -> list[str]:
         if domain["share_closed_at_once"] > MANY_AT_ONCE:
             found.append(
                 f"{name}: {domain['share_closed_at_once']:.0%} of complaints have no closing but "
-                "that of their receipt; how long they took is not known, and closing days come "
-                "out too short."
+                "that of their receipt; when they were closed, and when somebody went there, is "
+                "not known, and they are in no figure of closing days."
+            )
+        if domain["share_income_unknown"] > MOSTLY_NULL:
+            found.append(
+                f"{name}: {domain['share_income_unknown']:.0%} of complaints lie where no income "
+                "is known; those cannot be compared by income. Give a table of tracts with it."
             )
         if domain["share_without_incident"] > MOSTLY_NULL:
             found.append(
@@ -292,6 +299,20 @@ def describe_notes(notes: dict[str, Any]) -> list[str]:
     """What the import decided about files that a reader should know, as sentences."""
     found = [f"{entry['file']}: {entry['note']}." for entry in notes.get("dates", [])]
     found += [f"{entry['file']}: {entry['note']}." for entry in notes.get("columns", [])]
+    for entry in notes.get("cut off", []):
+        found.append(
+            f"{entry['file']}: the last line breaks off, so this may be half a download; compare "
+            "its number of rows with the source's."
+        )
+    for entry in notes.get("repeated keys", []):
+        found.append(
+            f"{entry['file']}: {entry['rows']:,} of {entry['of']:,} rows repeat the key of another "
+            "row; of each key the located, then the latest row is kept. If the file has one row a "
+            "visit, the earlier visits are not read."
+        )
+    future = notes.get("repairs", {}).get("closed in the future, taken as not closed", 0)
+    if future:
+        found.append(f"{future:,} closings lie in the future and are taken as not closed.")
     for entry in notes.get("closed at the moment of receipt", []):
         found.append(
             f"{entry['file']}: {entry['at_once']:,} of {entry['closed']:,} closings are at the "

@@ -297,6 +297,14 @@ class Records:
         """Whether records were imported, so that there is no truth beside them."""
         return self.manifest.get("kind") == "import"
 
+    @cached_property
+    def closing_is_unknown(self) -> LiteralString:
+        """SQL: whether an outcome ``o`` is closed at a time that its source does not tell."""
+        columns = self.sql("SELECT * FROM outcomes LIMIT 0").column_names
+        if "closing_is_unknown" in columns:
+            return "coalesce(o.closing_is_unknown, false)"
+        return "false"
+
     @property
     def window(self) -> tuple[date, date]:
         """First day, and the day after the last, that the records cover."""

@@ -27,7 +27,7 @@ from parity311.reporting.incidents import INTERVAL, IncidentEstimate
 from parity311.reporting.lifetimes import Lifetime, estimated
 from parity311.reporting.settings import N_DRAWS, Settings
 from parity311.reporting.strata import Strata, StrataTotals, stratify, total_by_stratum
-from parity311.reporting.table import reports_from_records
+from parity311.reporting.table import ReportTable, reports_from_records
 from parity311.storage.disk import telling_disk_errors
 from parity311.storage.hashes import read_hashed, write_hashed
 from parity311.version import __version__
@@ -167,6 +167,7 @@ def calibrate(
     n_draws: int = N_DRAWS,
     seed: int = 0,
     cache: Path | None = None,
+    table: ReportTable | None = None,
 ) -> Calibration:
     """Estimate how many incidents there were, reported or not, by stratum.
 
@@ -183,6 +184,8 @@ def calibrate(
         Law of natural lifetimes; estimated from the reports when not given.
     cache
         Folder in which results are kept; none are when not given.
+    table
+        The reports of these dates, where another estimator had them read already.
 
     Notes
     -----
@@ -216,7 +219,8 @@ def calibrate(
         return kept
     areas = areas_from_records(records)
     groups = stratify(areas, strata)
-    table = reports_from_records(records, domain, areas, date_from=date_from, date_to=date_to)
+    if table is None:
+        table = reports_from_records(records, domain, areas, date_from=date_from, date_to=date_to)
     if holds_filings(records, domain) and estimator not in ("as_published", "raw"):
         settings = Settings(n_draws=n_draws, seed=seed)
         found = estimate_filings(records, domain, table, areas, settings)

@@ -77,6 +77,23 @@ def test_the_whole_way(call: Call, office: Office) -> None:
     assert call("verify", "--head", "ab" * 32)[0] == 2
 
 
+@pytest.mark.parametrize(
+    ("verdict", "next_step"),
+    [
+        ("PASS", "policies release heat-1 --by NAME --reason TEXT"),
+        ("INSUFFICIENT", "--reason TEXT --insufficient-because TEXT"),
+        ("FAIL", "never goes live"),
+    ],
+)
+def test_what_comes_next_is_what_the_gates_would_allow(
+    verdict: str, next_step: str, call: Call, office: Office
+) -> None:
+    code, out, _ = call("propose", office.package(), "--audit", office.audit(verdict), *BY)
+    assert code == 0
+    assert next_step in out
+    assert ("policies release" in out) == (verdict != "FAIL")
+
+
 def test_a_database_by_its_address(call: Call, office: Office) -> None:
     folder, audit = office.package(), office.audit()
     where = ("--database", "sqlite:///other.db")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -14,13 +15,17 @@ from parity311.city.build import build_city
 from parity311.cli import app
 from parity311.domains import all_domains, get_domain
 from parity311.errors import InputError
-from parity311.evaluation.off_policy import backtest
+from parity311.evaluation.off_policy import backtest, visits
+from parity311.evaluation.off_policy.estimate import Options
 from parity311.evaluation.off_policy.records import has_recorded_log
+from parity311.evaluation.off_policy.records_truth import true_findings
 from parity311.mdp.contract import Domain
 
 pytestmark = pytest.mark.slow
 BY_CASE = {"boiler", "heat", "crane", "snad", "drainage", "complaint_triage"}
 """Domains whose decision, whether somebody goes to a case, is on record."""
+BY_VISIT = {"elevator", "scaffold"}
+"""Those of the paper's backtests: whom the office visited of those who waited is on record."""
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +54,7 @@ def test_it_ends_with_a_figure_or_a_reason(
     monkeypatch.setattr(backtest, "get_domain", without_example)
     rules = [word for name in ("balanced", "score", "never") for word in ("--policy", name)]
     found = CliRunner().invoke(app, ["backtest", slug, "--records", str(city), *rules, "--json"])
-    if slug not in BY_CASE:
+    if slug not in BY_CASE | BY_VISIT:
         assert isinstance(found.exception, InputError)
         said = str(found.exception)
         assert "\n" not in said
@@ -59,7 +64,28 @@ def test_it_ends_with_a_figure_or_a_reason(
     assert found.exception is None, found.exception
     result = json.loads(found.stdout)
     assert result["n_episodes"] >= 200
+    assert result["kind"] == ("visits" if slug in BY_VISIT else "agency")
     assert result["logged"]["overall"]["lower"] <= result["logged"]["overall"]["upper"]
     for row in result["policies"]:
         for one in row["estimators"]:
             assert one["value"] is not None or one["value_reason"], (slug, row["policy"])
+
+
+def test_the_interval_holds_what_the_visits_would_really_find(
+    city: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scaffold's today rule on its own line, against the truth of this city."""
+    logs: list[Any] = []
+
+    def read(*given: Any) -> Any:
+        logs.append(visits.read_visit_log(*given))
+        return logs[-1]
+
+    monkeypatch.setattr(backtest, "read_visit_log", read)
+    test = backtest.prepare_backtest("scaffold", city, ["balanced"])
+    (row,) = backtest.run_backtest(test, Options(propensities="logistic"))["policies"]
+    found = {one["estimator"]: one["by_outcome"]["correct"] for one in row["estimators"]}
+    truth = true_findings(city, "scaffold", logs[0], test.candidates[0].target)
+    assert found["doubly_robust"]["lower"] <= truth <= found["doubly_robust"]["upper"]
+    never = np.zeros_like(test.candidates[0].target)
+    assert true_findings(city, "scaffold", logs[0], never) == 0.0

@@ -146,6 +146,19 @@ def test_few_effective_episodes_are_refused() -> None:
     assert list(alone.estimates) == ["fitted_q"]
 
 
+def test_a_few_weights_that_make_all_of_the_spread_are_refused() -> None:
+    logs = write_toy_logs(1, 200, 87, seed=10)
+    near = target_chances(logs, 0.8 * BEHAVIOUR + 0.2 * TARGET)
+    told = evaluate_policy(logs, near)
+    assert told.n_effective[0, 0] >= told.options.min_effective
+    assert told.estimates["ordinary"].is_refused.all()
+    assert "whose spread rests on" in told.reason("ordinary")
+    assert "at least 20 are needed" in told.reason("ordinary")
+    alike = evaluate_policy(logs, target_chances(logs, BEHAVIOUR))
+    np.testing.assert_allclose(alike.n_spread, alike.n_effective)
+    assert alike.n_answerable[0] == 87
+
+
 def test_bounds_are_the_extremes_over_all_allowed_weights() -> None:
     logs = write_toy_logs(1, 9, 1, seed=10)
     logs = replace(logs, outcome=logs.outcome[..., :1])

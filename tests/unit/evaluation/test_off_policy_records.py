@@ -45,9 +45,8 @@ def test_a_policy_is_judged_by_whether_it_sends_somebody() -> None:
     ("slug", "decides"),
     [
         ("housing", "which category"),
-        ("scaffold", "For each site and hour"),
         ("electrical_revisit", "For each visit without access"),
-        ("elevator", "is not on record"),
+        ("drone", "is not on record"),
     ],
 )
 def test_what_is_not_on_record_is_refused_with_the_reason(

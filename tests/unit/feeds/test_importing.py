@@ -443,6 +443,6 @@ def test_closings_at_the_moment_of_receipt_are_counted(import_rows: Importer) ->
     assert said == [{"file": "sr311.csv", "closed": 4, "at_once": 1}]
     report = check_records(records)
     assert report["domains"]["heat"]["share_closed_at_once"] == 0.25
-    assert any("how long they took is not known" in warning for warning in report["warnings"])
+    assert any("no figure of closing days" in warning for warning in report["warnings"])
     _, sound = import_rows(sr311=rows[:3])
     assert sound["notes"]["closed at the moment of receipt"] == []

@@ -82,9 +82,12 @@ def test_an_audit_and_a_run_use_the_estimator_that_was_asked_for(
         make_world(heat, records, chosen="exposure_rate", may_fail=True)
 
 
-@pytest.mark.parametrize("command", ["train", "sweep", "frontier", "run", "audit", "cycle"])
+@pytest.mark.parametrize(
+    "command",
+    ["train", "sweep", "frontier", "run", "audit", "cycle", "watch", "sla design", "policies make"],
+)
 def test_every_command_that_estimates_takes_the_option(command: str) -> None:
-    shown = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
+    shown = CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "200"}).output
     assert "--estimator" in shown
 
 

@@ -66,7 +66,7 @@ LOS_ANGELES = {
 LOS_ANGELES_API = {
     "casenumber": "04342632", "createddate": "2026-03-02T09:00:00.000",
     "closeddate": "2026-03-05T05:00:00.000", "type": "Flooding", "status": "Closed",
-    "requestsource": "Call", "zipcode__c": "90012", "geolocation__latitude__s": Y,
+    "origin": "Call", "zipcode__c": "90012", "geolocation__latitude__s": Y,
     "geolocation__longitude__s": X, "locator_gis_returned_address": "1 A ST, 90012",
 }  # fmt: skip
 CHICAGO = {

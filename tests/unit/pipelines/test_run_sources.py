@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from threading import Barrier, Lock
+from time import sleep
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,29 +21,66 @@ class Taken(Exception):
     """Everything was taken as far as it is asked here."""
 
 
-@pytest.mark.parametrize("n_domains", [1, 2])
-def test_every_domain_meets_every_scenario(
-    n_domains: int, tiny_records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked, taken = [], []
+def take_with(
+    take: Callable[..., Any],
+    domains: tuple[str, ...],
+    records: Path,
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> list[tuple[str, str]]:
+    """Run with these domains, each taken by a function of ours; which cities were asked for."""
+    asked: list[tuple[str, str]] = []
 
     def ensure(config: RunConfig, participation: str, capacity: str, *_: Any) -> Records:
         asked.append((participation, capacity))
-        return open_records(tiny_records)
-
-    def take(domain: Any, records: Records, *_: Any) -> None:
-        taken.append((domain.slug, asked[-1]))
-        if len(taken) == n_domains * len(whole_way.SCENARIOS):
-            raise Taken
+        return open_records(records)
 
     monkeypatch.setattr(whole_way, "ensure_city", ensure)
     monkeypatch.setattr(whole_way, "add_city", lambda run, records: None)
     monkeypatch.setattr(whole_way, "take_domain", take)
-    domains = ("boiler", "heat")[:n_domains]
+    monkeypatch.setattr(whole_way, "keep_packages", lambda *_: {})
     with pytest.raises(Taken):
         run_pipeline(
-            RunConfig(domains=domains), runs=tmp_path / "runs", cities=tmp_path,
+            RunConfig(domains=domains), runs=place / "runs", cities=place,
             progress=lambda *_: None,
         )  # fmt: skip
+    return asked
+
+
+@pytest.mark.parametrize("n_domains", [1, 2])
+def test_every_domain_meets_every_scenario(
+    n_domains: int, tiny_records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: Counter[str] = Counter()
+    lock = Lock()
+
+    def take(domain: Any, *_: Any) -> Any:
+        with lock:
+            taken[domain.slug] += 1
+        if taken.total() == n_domains * len(whole_way.SCENARIOS):
+            raise Taken
+        return SimpleNamespace(trained=None, world=None)
+
+    domains = ("boiler", "heat")[:n_domains]
+    asked = take_with(take, domains, tiny_records, tmp_path, monkeypatch)
     assert asked == [("strong", "scarce"), ("measured", "calibrated")]
-    assert taken == [(slug, scenario) for scenario in asked for slug in domains]
+    assert taken == dict.fromkeys(domains, len(whole_way.SCENARIOS))
+
+
+def test_domains_are_taken_side_by_side_and_stop_together(
+    tiny_records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both, told = Barrier(2), []
+
+    def take(domain: Any, records: Records, config: RunConfig, progress: Any, stage: Any) -> None:
+        # Neither gets past this without the other.
+        both.wait(timeout=60)
+        if domain.slug == "heat":
+            raise Taken
+        for so_far in range(6_000):
+            progress("boiler", so_far, 6_000)
+            told.append(so_far)
+            sleep(0.01)
+
+    take_with(take, ("boiler", "heat"), tiny_records, tmp_path, monkeypatch)
+    assert len(told) < 6_000

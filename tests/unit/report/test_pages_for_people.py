@@ -25,8 +25,9 @@ from parity311.report.run_page import write_report
 from parity311.report.store import start_run
 
 SETTINGS = (("strong", "scarce"), ("measured", "calibrated"))
-WIDTHS = (390, 1280)
+WIDTHS = (390, 820, 1280)
 MOST_SCREENS = 8
+FIRST_SCREEN = 900
 HIGHEST_GRADE = 9.0
 CLIPPED = """
 () => {
@@ -128,6 +129,27 @@ def test_nothing_is_clipped(browser: Any, pages: dict[str, Path], name: str, wid
         # The broken twin: a word that cannot be broken, in a box that cannot grow.
         tab.evaluate("document.querySelector('h1').style.cssText = 'max-width:none;width:2000px'")
         assert ["H1", "", "wide"] in tab.evaluate(CLIPPED)
+    finally:
+        tab.context.close()
+
+
+LOWEST_CARD = """
+() => Math.max(...[...document.querySelectorAll('.card')].map(
+  (one) => one.getBoundingClientRect().bottom))
+"""
+
+
+@pytest.mark.parametrize("name", ["report", "audit"])
+def test_every_verdict_stands_on_the_first_screen(
+    browser: Any, pages: dict[str, Path], name: str
+) -> None:
+    """On a usual desk's screen nobody scrolls to read who is served, what changes, the price."""
+    tab = look_at(browser, pages[name], max(WIDTHS))
+    try:
+        assert 0 < tab.evaluate(LOWEST_CARD) <= FIRST_SCREEN
+        # The broken twin: a heading that takes the room.
+        tab.evaluate("document.querySelector('h1').style.fontSize = '30rem'")
+        assert tab.evaluate(LOWEST_CARD) > FIRST_SCREEN
     finally:
         tab.context.close()
 

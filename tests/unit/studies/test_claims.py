@@ -16,6 +16,7 @@ from parity311.studies.reproduction.claims.arithmetic import (
     reports_per_incident,
     split_error,
 )
+from parity311.studies.reproduction.claims.boiler import decide_rises
 from parity311.studies.reproduction.claims.claim import (
     Claim,
     Finding,
@@ -32,13 +33,16 @@ from parity311.studies.reproduction.claims.equity import (
     decide_narrows,
     decide_parity,
     decide_price,
+    shown_beyond,
 )
+from parity311.studies.reproduction.claims.learning import decide_hdqn, decide_transfer
 from parity311.studies.reproduction.protocols import RESIDENTIAL
 from parity311.studies.reproduction.verdicts import (
     CONTRADICTS,
     FAILS,
     FOLLOWS,
     HOLDS,
+    NOT_CLAIMED,
     UNTESTED,
     VERDICTS,
     Decision,
@@ -245,14 +249,54 @@ def test_where_there_is_no_gap_nothing_closes_it() -> None:
     assert decide_price(price, gap=0.30, today=0.08).verdict == UNTESTED
 
 
-def test_a_tight_null_is_a_verdict() -> None:
-    """−.00 points a quintile (−.01 to +.00) refutes a gradient; a wide interval does not."""
+def test_a_tight_null_is_said_to_be_one_and_to_be_built_in() -> None:
+    """−.00 points a quintile (−.01 to +.00) in a city that has no such gradient by its making."""
     tight, wide = Measured(-0.00003, -0.0001, 0.00004), Measured(-0.00003, -0.02, 0.02)
-    assert decide_gradient(tight, +1).verdict == FAILS
-    assert decide_gradient(wide, +1).verdict == UNTESTED
+    found = decide_gradient(tight, +1)
+    assert found.verdict == UNTESTED
+    assert "a tight null, as this city was built" in found.reason
+    assert "tight null" not in decide_gradient(wide, +1).reason
+    assert "other way round" in decide_gradient(Measured(-0.03, -0.04, -0.02), +1).reason
     assert decide_gradient(Measured(0.01, 0.005, 0.015), +1).verdict == HOLDS
     assert decide_sign(tight, +1).verdict == UNTESTED, "the twin: without a margin it says nothing"
     assert EQUAL_TREND * 4 == paper.TAU
+
+
+def test_a_domain_the_paper_does_not_link_to_incomes_is_shown() -> None:
+    held = Finding(Measured(0.02, 0.01, 0.03), Decision(HOLDS, "within"))
+    nobody = cast(Any, None)
+    assert shown_beyond("heat", lambda _: held)(nobody) == held
+    other = shown_beyond("elevator", lambda _: held)(nobody)
+    assert (other.ours, other.decision.verdict) == (held.ours, NOT_CLAIMED)
+    assert "here it holds: within" in other.decision.reason
+
+
+def test_a_year_nobody_does_well_on_is_no_failed_transfer() -> None:
+    """−7.0 % on 2020 and −6.3 % on 2025: it was called a failure to transfer."""
+    behind = Measured(-0.070, -0.156, -0.001)
+    assert decide_transfer(behind, Measured(-0.063)).verdict == UNTESTED
+    assert decide_transfer(behind, Measured(0.02, 0.01, 0.03)).verdict == HOLDS
+    assert decide_transfer(Measured(0.018, 0.016, 0.019), Measured(-0.063)).verdict == FAILS
+    assert decide_transfer(Measured(0.0, -0.1, 0.1), Measured(0.02)).verdict == UNTESTED
+
+
+def test_one_agent_a_setting_refutes_no_rise() -> None:
+    """0.700 at 10 and 0.695 at 15, with one agent a setting."""
+    up, down, whole = (Figure(x, x - 0.001, x + 0.001, 0.0) for x in (0.03, -0.005, 0.15))
+    assert decide_rises([up, down, up], whole, n_seeds=1).verdict == UNTESTED
+    assert decide_rises([up, down, up], whole, n_seeds=5).verdict == FAILS
+    assert decide_rises([up, up], whole, n_seeds=1).verdict == HOLDS
+    assert decide_rises([up, up], Figure(-0.1, -0.2, -0.05, 0.0), n_seeds=1).verdict == FAILS
+
+
+def test_hdqn_is_held_to_its_own_condition() -> None:
+    assert decide_hdqn(Measured(0.07, 0.05, 0.09)).verdict == UNTESTED
+    assert decide_hdqn(Measured(-0.02, -0.03, -0.01)).verdict == HOLDS
+
+
+def test_a_price_below_the_published_one_is_said_to_be_cheaper() -> None:
+    found = decide_price(Measured(0.01, 0.005, 0.02), gap=0.02, today=0.08)
+    assert (found.verdict, "cheaper" in found.reason) == (FAILS, True)
 
 
 def test_dominance_needs_both_to_be_clear() -> None:

@@ -44,11 +44,12 @@ from parity311.studies.reproduction.reproduce import (
     keep_for_other,
     read_other,
     set_beside,
+    tells,
     used_settings,
 )
 from parity311.studies.reproduction.train_stage import PARAMS, _digest
 from parity311.studies.reproduction.trained_files import harness_of
-from parity311.studies.reproduction.verdicts import UNTESTED, VERDICTS
+from parity311.studies.reproduction.verdicts import VERDICTS
 from parity311.training import agent_for
 
 SLUGS = tuple(sorted(DOMAINS_IN_APPENDIX))
@@ -235,10 +236,7 @@ def test_every_claim_can_be_judged_in_the_papers_programme(both: Any) -> None:
     assert {row["verdict"] for row in rows} <= set(VERDICTS)
     by_key = {row["key"]: row for row in rows}
     assert "per incident, as the paper divides" in by_key["parity_reinforce_heat"]["ours"]
-    assert by_key["throughput_heat"]["verdict"] == "holds"
-    # The published features of heat hold no recurrence.
-    assert by_key["recurrence_heat"]["verdict"] == UNTESTED
-    assert "recurrence" in by_key["recurrence_heat"]["reason"]
+    assert by_key["throughput_heat"]["verdict"] == "not claimed"
 
 
 def test_both_programmes_stand_beside_each_other(both: Any, tmp_path: Path) -> None:
@@ -250,10 +248,13 @@ def test_both_programmes_stand_beside_each_other(both: Any, tmp_path: Path) -> N
     rows = set_beside(paper_rows, other, describe_jobs(evidence))
     by_key = {row["key"]: row for row in rows}
     apart = by_key["throughput_crane"]
-    assert (apart["verdict"], apart["beside_verdict"]) == ("holds", "does not hold")
+    assert (apart["verdict"], apart["beside_verdict"]) == ("not claimed", "not claimed")
+    assert apart["reason"].endswith("yes here")
+    assert apart["beside_reason"].endswith("not here")
     assert "11 features (published 5)" in apart["why_apart"]
     for row in rows:
-        assert bool(row["why_apart"]) == (row["verdict"] != row["beside_verdict"]), row["key"]
+        beside = {"verdict": row["beside_verdict"], "reason": row["beside_reason"]}
+        assert bool(row["why_apart"]) == (tells(row) != tells(beside)), row["key"]
     with start_run(tmp_path / "runs", "reproduce", {"preset": "small"}) as run:
         run.add_data("made-up", "0" * 64, is_synthetic=True, statement="Drawn at random.")
         write_page(run, evidence, rows, describe_jobs(evidence))

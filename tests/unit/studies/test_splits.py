@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -69,6 +69,20 @@ def test_a_split_into_the_years_of_training_is_refused(records: Records) -> None
     part: Part = replace(parts_of("snad")[0], test_from=date(2023, 12, 31))
     with pytest.raises(InputError, match="days do not overlap"):
         windows_of(records, part)
+
+
+def test_the_last_87_are_scored_where_fewer_came_in_the_papers_years(records: Records) -> None:
+    """A city with 77 of them since January 2024 was refused; half of all cities have fewer."""
+    part = parts_of("snad", PAPER)[0]
+    n = _count(records, "snad", (part.test_from, RECORDS_TO)) + 10
+    learned, scored = windows_of(records, replace(part, least_scored=n))
+    assert learned[1] == scored[0] < part.test_from
+    assert _count(records, "snad", scored) >= n
+    assert _count(records, "snad", (scored[0] + timedelta(days=1), RECORDS_TO)) < n
+    check_protocol(records, replace(part, least_scored=n), scored, PAPER)
+    assert windows_of(records, part)[1][0] == part.test_from
+    none = windows_of(records, replace(part, least_scored=10**6))
+    assert none[1][0] == part.test_from
 
 
 def test_snad_is_refused_where_fewer_than_87_came_later(records: Records) -> None:

@@ -172,6 +172,8 @@ class FewDays:
     window = (date(2020, 1, 1), date(2026, 4, 1))
 
     def sql(self, query: str, **parameters: object) -> pa.Table:
+        if "count(*)" in query:
+            return pa.table({"n": [87]})
         assert "quantile_disc" in query
         return pa.table({"day": [date(2024, 12, 30)]})
 

@@ -11,6 +11,7 @@ from parity311.studies.reproduction.verdicts import (
     CONTRADICTS,
     FAILS,
     HOLDS,
+    NOT_CLAIMED,
     UNTESTED,
     Decision,
     Measured,
@@ -18,10 +19,12 @@ from parity311.studies.reproduction.verdicts import (
     decide_arithmetic,
     decide_bound,
     decide_count,
+    decide_level,
     decide_magnitude,
     decide_order,
     decide_pairs,
     decide_same,
+    decide_shown,
     decide_sign,
 )
 
@@ -53,7 +56,18 @@ MAGNITUDE_CASES = [
     (Measured(math.nan), {"published": 1.0}, UNTESTED),
 ]
 
-
+LEVEL_CASES = [
+    (Measured(1.0, 0.98, 1.02), {"published": 1.05, "tolerance": 0.1}, HOLDS),
+    (Measured(1.0, 0.98, 1.02), {"published": 1.2, "tolerance": 0.1}, UNTESTED),
+    (Measured(1.0, 0.5, 1.5), {"published": 1.0, "tolerance": 0.1}, UNTESTED),
+    (Measured(-0.1, -0.2, -0.05), {"published": 0.2, "tolerance": 0.05, "claimed": 1}, FAILS),
+    (Measured(0.9, 0.8, 0.95), {"published": 0.2, "tolerance": 0.05, "claimed": 1}, UNTESTED),
+]
+SHOWN_CASES = [
+    (Measured(2.0, 1.0, 3.0), {"asked": +1}, NOT_CLAIMED),
+    (Measured(-2.0, -3.0, -1.0), {"asked": +1}, NOT_CLAIMED),
+    (Measured(2.0), {"asked": +1}, NOT_CLAIMED),
+]
 ORDER_CASES = [
     (Measured(0.9, 0.8, 0.95), {}, HOLDS),
     (Measured(0.5, 0.4, 0.6), {}, FAILS),
@@ -92,6 +106,19 @@ def close_enough(
     return Decision(HOLDS if abs(ours.value - low) < 0.5 * low else FAILS, "")
 
 
+def as_if_claimed(ours: Measured, asked: int) -> Decision:
+    """Broken twin: a question of the paper is counted as what it claims."""
+    return decide_sign(ours, asked)
+
+
+def refutes_by_another_city(
+    ours: Measured, published: float, tolerance: float, claimed: int = 0
+) -> Decision:
+    """Broken twin: 87 of 87 complaints refute 85 of 87."""
+    del claimed
+    return decide_magnitude(ours, published, tolerance=tolerance)
+
+
 def touches(
     ours: Measured, published: float | tuple[float, float], tolerance: float = 0.0
 ) -> Decision:
@@ -112,6 +139,8 @@ def more_than_chance(ours: Measured) -> Decision:
         (decide_sign, SIGN_CASES),
         (decide_bound, BOUND_CASES),
         (decide_magnitude, MAGNITUDE_CASES),
+        (decide_level, LEVEL_CASES),
+        (decide_shown, SHOWN_CASES),
         (decide_order, ORDER_CASES),
     ],
 )
@@ -127,11 +156,25 @@ def test_rules_decide_as_they_say(rule: Rule, cases: list) -> None:
         (point_bound, BOUND_CASES),
         (close_enough, MAGNITUDE_CASES),
         (touches, MAGNITUDE_CASES),
+        (refutes_by_another_city, LEVEL_CASES),
+        (as_if_claimed, SHOWN_CASES),
         (more_than_chance, ORDER_CASES),
     ],
 )
 def test_broken_rules_are_seen(twin: Rule, cases: list) -> None:
     assert not is_right(twin, cases)
+
+
+def test_what_is_shown_says_what_was_found() -> None:
+    words = [
+        decide_shown(ours, +1, margin=0.1, why="asked").reason
+        for ours in (
+            Measured(2.0, 1.0, 3.0),
+            Measured(-2.0, -3.0, -1.0),
+            Measured(0.0, -0.05, 0.05),
+        )
+    ]
+    assert words == ["asked; yes here", "asked; not here", "asked; as good as equal here"]
 
 
 def test_arithmetic_allows_rounding_and_no_more() -> None:

@@ -40,5 +40,6 @@ SIGHT = Sight(
     show=look_at,
     rank=rank,
     unserved=("CANVASS",),
+    shows_in_visits=True,
     day_shares=tuple((_CREWS / _CREWS.sum()).tolist()),
 )

@@ -125,7 +125,7 @@ DOMAIN = Domain(
         "never": Baseline("never", "Ignore every hour: closed without a visit"),
         "expert": Baseline("expert", "escalate what is graver than code B, batch the rest"),
     },
-    sight=Sight(see=see, show=observe, is_repeated=True),
+    sight=Sight(see=see, show=observe, is_repeated=True, shows_in_visits=True),
     dynamics=Dynamics(
         params_type=Params,
         initial_state=initial_state,

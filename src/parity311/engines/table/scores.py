@@ -22,6 +22,11 @@ def fit_logistic(
     Newton's method; the intercept is not penalised. `weights` (n,) count cases more than once.
     """
     if labels.size == 0 or labels.min() == labels.max():
+        if labels.size == 0:
+            raise EstimationError(
+                "No case has an inspection of a known day with a result, so nothing tells what "
+                "inspectors find; give days and results of inspections."
+            )
         raise EstimationError(
             f"All {labels.size} labelled cases have the same outcome; a score needs both, give "
             "more records."

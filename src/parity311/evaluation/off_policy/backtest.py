@@ -30,6 +30,11 @@ from parity311.evaluation.off_policy.records import (
 )
 from parity311.evaluation.off_policy.rosenbaum import Bounds, bound_value, overturning_gamma
 from parity311.evaluation.off_policy.support import hold_to_support
+from parity311.evaluation.off_policy.visits import (
+    has_recorded_visits,
+    read_visit_log,
+    visit_chances,
+)
 from parity311.mdp.contract import Domain
 from parity311.mdp.harness import Harness
 from parity311.records.store import Records, open_records
@@ -76,6 +81,7 @@ def prepare_backtest(
     date_to: date | None = None,
     estimator: str = ESTIMATOR,
     rules_from: Path | None = None,
+    observation_set: str = "",
 ) -> Backtest:
     """Read the log and ask the policies what they would have done.
 
@@ -90,9 +96,12 @@ def prepare_backtest(
     rules_from
         Records that rules are made from where the log is a file, which says nothing of the process
         behind it; the domain's example if not given. Records as a log say it themselves.
+    observation_set
+        Features that policies see, by name; the domain's own if empty.
     """
     chosen = get_domain(domain)
-    harness, preference = Harness(chosen), np.asarray(chosen.preference)
+    harness = Harness(chosen, observation_set=observation_set)
+    preference = np.asarray(chosen.preference)
     if source.suffix == ".parquet":
         logs, names = read_log(source, preference)
         if names != harness.observation_names or logs.n_actions != harness.n_actions:
@@ -114,21 +123,26 @@ def prepare_backtest(
             f"--rules-from {rules_from} was given with {source}, a folder of records, from which "
             "rules are made anyway; it goes with a log, --records LOG.parquet."
         )
-    if not has_recorded_log(chosen):
+    if not has_recorded_log(chosen) and not has_recorded_visits(chosen):
         raise no_recorded_log(chosen)
     records = open_records(source)
     last = date_to or last_known_day(records)
     first = date_from or max(records.window[0], last - timedelta(days=DAYS))
     params = _estimate(chosen, records, first, estimator)
+    rules = _policies(harness, params, policies)
+    about = {"kind": "agency", "records": str(source), "from": first, "to": last}
+    if has_recorded_visits(chosen):
+        log = read_visit_log(harness, records, params, first, last, preference)
+        visits = tuple(Candidate(name, visit_chances(log, harness, one)) for name, one in rules)
+        return Backtest(harness, log.logs, visits, {**about, "kind": "visits"})
     agency = read_agency_log(harness, records, params, first, last, preference)
     found = [
         Candidate(
             name,
             escalation_chances(action_chances(policy, agency.seen, harness.n_actions), harness),
         )
-        for name, policy in _policies(harness, params, policies)
+        for name, policy in rules
     ]
-    about = {"kind": "agency", "records": str(source), "from": first, "to": last}
     return Backtest(harness, agency.logs, tuple(found), about, agency)
 
 
@@ -138,7 +152,7 @@ def _estimate(domain: Domain, records: Records, date_to: date, estimator: str) -
     if n_days < 180:
         raise InputError(
             f"Decisions from {date_to} on leave {n_days} days of records to make rules from; at "
-            "least 180 are needed, choose a later --from."
+            "least 180 are needed; choose a later --from, or give more months."
         )
     return make_world(domain, records, date_to=date_to, estimators=(estimator,)).estimated
 
@@ -165,8 +179,8 @@ def _load(folder: Path, harness: Harness) -> Any:
     if tuple(loaded.manifest["observation_names"]) != harness.observation_names:
         raise InputError(
             f"The policy in {folder} sees {', '.join(loaded.manifest['observation_names'])}; the "
-            f"log has {', '.join(harness.observation_names)}. Train it without --observation-set, "
-            "or leave it out."
+            f"log has {', '.join(harness.observation_names)}. Give --features the set it was "
+            "trained on (published, or another), or leave it out."
         )
     return loaded
 

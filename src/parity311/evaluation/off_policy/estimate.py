@@ -114,10 +114,12 @@ ESTIMATORS = (*WEIGHTED, *MODELLED, *ROBUST)
 CHECK = "doubly_robust"
 """What models are held against: it corrects a model by what happened, wherever the log can tell."""
 MIN_EFFECTIVE = 50.0
-"""Effective episodes below which nothing is answered: weights are skewed, and the interval of a
-skewed mean of few is too short. Chosen on logs of synthetic city 831: `self_normalised` held the
-truth in 85 % of 383 with 20 to 50, in 91 % of 191 with 50 to 90. Other logs just above it did
-worse ("snad, less chance" in `docs/results/off-policy.json`): it is a limit, not a guarantee."""
+"""Effective episodes below which nothing is answered: the interval of a skewed mean of few is too
+short. Chosen on logs of synthetic city 831."""
+MIN_SPREAD = 20.0
+"""Effective episodes that the spread of the weights must rest on, (Σw²)² / Σw⁴. An interval is made
+of a spread, and over many decisions a few weights make all of it: with 50 effective episodes of 200
+the spread rests on eight. Where weights are all alike or none, both numbers are the same."""
 TABLE_COUNT = 2
 TABLE_BINS = 8
 TABLE_CELLS = 48
@@ -137,6 +139,7 @@ class Options:
     """γ of the value; 1 adds an episode's outcomes up"""
     support_min_count: int = MIN_COUNT
     min_effective: float = MIN_EFFECTIVE
+    min_spread: float = MIN_SPREAD
     estimators: tuple[str, ...] = ESTIMATORS
     seed: int = 0
 
@@ -176,7 +179,10 @@ class Evaluation:
     propensity: np.ndarray
     """(L, E, T) as used"""
     n_effective: np.ndarray
-    """(L, K) effective episodes that bear on an outcome: what every refusal but support's is by"""
+    """(L, K) effective episodes that bear on an outcome"""
+    n_spread: np.ndarray
+    """(L, K) effective episodes that the spread of their weights rests on; a refusal that is not
+    support's is by one of the two"""
     n_answerable: np.ndarray
     """(L,) decisions of an episode, from its first, over which the weights leave enough"""
 
@@ -188,11 +194,14 @@ class Evaluation:
         if not self.estimates[name].is_refused[log, outcome]:
             return ""
         n_steps = self.propensity.shape[2]
-        told = (
-            f"the weights leave {self.n_effective[log, outcome]:.0f} effective episodes"
-            f"{' to hold a model against' if name in MODELLED else ''}; at least "
-            f"{self.options.min_effective:.0f} are needed"
-        )
+        n_effective, n_spread = self.n_effective[log, outcome], self.n_spread[log, outcome]
+        against = " to hold a model against" if name in MODELLED else ""
+        needed = self.options.min_effective
+        told = f"the weights leave {n_effective:.0f} effective episodes{against}"
+        if n_effective >= needed:
+            needed = self.options.min_spread
+            told += f", whose spread rests on {n_spread:.0f}"
+        told += f"; at least {needed:.0f} are needed"
         if n_steps > 1:
             told += (
                 f"; they are there for the first {self.n_answerable[log]} of {n_steps} decisions"
@@ -272,14 +281,17 @@ def _evaluate_chunk(logs: Logs, target: np.ndarray, options: Options, cells: Bin
     support = measure_support(logs, cells, target, ratios, options.support_min_count)
     tells = (logs.outcome != 0.0).any(axis=2)
     # The last step has the widest weights: what an episode's end rests on.
-    episodes = weights.effective_size(cumulative[..., -1, None] * tells, axis=1)
+    telling = cumulative[..., -1, None] * tells
+    episodes = weights.effective_size(telling, axis=1)
+    spread = weights.effective_size(telling**2, axis=1)
     values, sizes = _contributions(logs, target, cumulative, options)
     intervals = {}
     for name, contributed in values.items():
         if name in WEIGHTED:
             contributed = account_for_estimation(contributed, scores)
         intervals[name] = studentised(contributed, seed=options.seed)
-    is_refused = support.is_refused[:, None] | ~(episodes >= options.min_effective)
+    is_enough = (episodes >= options.min_effective) & (spread >= options.min_spread)
+    is_refused = support.is_refused[:, None] | ~is_enough
     estimates = {
         name: ValueEstimate(
             name,
@@ -291,8 +303,9 @@ def _evaluate_chunk(logs: Logs, target: np.ndarray, options: Options, cells: Bin
         for name in options.estimators
     }
     by_step = weights.effective_size(cumulative, axis=1) >= options.min_effective
+    by_step &= weights.effective_size(cumulative**2, axis=1) >= options.min_spread
     n_answerable = np.cumprod(by_step, axis=-1).sum(axis=-1)
-    return Evaluation(estimates, support, options, propensity, episodes, n_answerable)
+    return Evaluation(estimates, support, options, propensity, episodes, spread, n_answerable)
 
 
 def _hold_both(model: Intervals, check: Intervals) -> Intervals:
@@ -370,5 +383,6 @@ def _join(parts: list[Evaluation]) -> Evaluation:
         first.options,
         over(lambda part: part.propensity),
         over(lambda part: part.n_effective),
+        over(lambda part: part.n_spread),
         over(lambda part: part.n_answerable),
     )

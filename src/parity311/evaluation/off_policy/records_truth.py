@@ -16,6 +16,7 @@ import pyarrow as pa
 from parity311.engines.stream.process import SEVERITY_WEIGHTS
 from parity311.evaluation.off_policy.logs import outcomes_by_stratum
 from parity311.evaluation.off_policy.records import AgencyLog
+from parity311.evaluation.off_policy.visits import LineLog
 from parity311.records.cases import service_level
 from parity311.records.schema import SEVERITIES
 from parity311.records.sql import connect
@@ -70,6 +71,37 @@ def find_chances(city: Path, domain: str, log: AgencyLog) -> np.ndarray:
         alive = (rows["lasts"][mine][:, None] > typical).mean(axis=1)
         chance[mine] = alive * rows["is_actionable"][mine] * written
     return chance
+
+
+def true_findings(city: Path, domain: str, log: LineLog, chances: np.ndarray) -> float:
+    """Violations in time that a policy's visits would really find, per visit made.
+
+    `chances` (1, n, 1, 2) are those of `visit_chances`. Whether the incident was there on the
+    morning is known; that a visit gets in and writes it up has the rate of the visits made.
+    """
+    cases = [one.cases for one in log.mornings]
+    join = lambda get: np.concatenate([get(one) for one in cases])  # noqa: E731
+    ids = join(lambda one: one.complaint_id).astype(str)
+    days = np.repeat([one.day for one in log.mornings], [one.n for one in cases])
+    records, happened = open_records(city), open_truth(city)
+    connection = connect()
+    connection.register("wanted", pa.table({"complaint_id": np.unique(ids)}))
+    connection.register("incidents", happened.table("incidents", domain))
+    connection.register("linked", happened.table("reports", domain))
+    connection.register("complaints", records.table("complaints", domain))
+    found = connection.sql(f"""
+SELECT complaint_id, epoch(natural_end_at) / 86400.0 AS ends, CAST(is_actionable AS INT) AS is_it,
+  epoch(c.received_at) / 86400.0 + {service_level("c.severity")} AS until
+FROM wanted JOIN complaints c USING (complaint_id) JOIN linked USING (complaint_id)
+  JOIN incidents USING (true_incident_id)""").fetchnumpy()
+    order = {name: i for i, name in enumerate(found["complaint_id"])}
+    rows = np.array([order[name] for name in ids])
+    ends, is_it, until = (np.asarray(found[name])[rows] for name in ("ends", "is_it", "until"))
+    is_there = (ends > days) & (is_it > 0) & (days <= until)
+    went = log.logs.action[0, :, 0] == 1
+    found_in_time = np.concatenate([one.is_found for one in log.mornings])
+    written = found_in_time[went & is_there].mean() if (went & is_there).any() else 0.0
+    return float((chances[0, :, 0, 1] * is_there).sum() * written / went.sum())
 
 
 def _read(city: Path, domain: str, log: AgencyLog) -> dict[str, np.ndarray]:

@@ -17,6 +17,7 @@ from parity311.report.pictures import (
 )
 from parity311.report.sections import Column, KeyFigure, Picture, Report, Section, TableView
 from parity311.report.store import RunWriter
+from parity311.resampling import Figure
 from parity311.studies.reproduction import published as paper
 from parity311.studies.reproduction.claims.boiler import grid_detection
 from parity311.studies.reproduction.claims.elevator import POLICIES
@@ -27,6 +28,7 @@ from parity311.studies.reproduction.verdicts import (
     FAILS,
     FOLLOWS,
     HOLDS,
+    NOT_CLAIMED,
     RULES,
     UNTESTED,
     VERDICTS,
@@ -67,6 +69,7 @@ MEANINGS = {
     UNTESTED: "these runs cannot tell, or nothing here could",
     CONTRADICTS: "the paper's own figures or words do not fit together",
     FOLLOWS: "wrong only because of an error that is counted already",
+    NOT_CLAIMED: "asked by the paper, or said of other domains: shown, not counted",
 }
 TONES: dict[str, Literal["good", "bad", "unsure"]] = {
     HOLDS: "good",
@@ -74,6 +77,7 @@ TONES: dict[str, Literal["good", "bad", "unsure"]] = {
     UNTESTED: "unsure",
     CONTRADICTS: "bad",
     FOLLOWS: "unsure",
+    NOT_CLAIMED: "unsure",
 }
 
 
@@ -88,14 +92,16 @@ def write_page(
     programme: list[dict[str, Any]],
     *,
     note: str = "",
+    name: str = OURS.name,
     prices: list[dict[str, Any]] | None = None,
 ) -> None:
     """Store tables and pictures and say what the page shows.
 
-    Without evidence (kept figures that are judged again) what needs it is left out.
+    Without evidence (kept figures that are judged again) what needs it is left out, and `name` says
+    whose programme it was.
     """
     counted = Counter(row["verdict"] for row in rows)
-    name = evidence.programme.name if evidence is not None else OURS.name
+    name = evidence.programme.name if evidence is not None else name
     other = next(one for one in PROGRAMMES if one != name)
     has_other = _has_other(rows)
     figures = tuple(
@@ -110,10 +116,11 @@ def write_page(
         Report(
             title="The paper's claims, one by one",
             summary=(
-                f"Of {len(rows)} claims {counted[HOLDS]} hold, {counted[FAILS]} do not hold, "
-                f"{counted[CONTRADICTS]} contradict the paper itself, {counted[FOLLOWS]} follow "
-                f"from another and are not counted again, and {counted[UNTESTED]} cannot be tested "
-                "here.",
+                f"Of {len(rows) - counted[NOT_CLAIMED]} claims {counted[HOLDS]} hold, "
+                f"{counted[FAILS]} do not hold, {counted[CONTRADICTS]} contradict the paper "
+                f"itself, {counted[FOLLOWS]} follow from another and are not counted again, and "
+                f"{counted[UNTESTED]} cannot be tested here. {counted[NOT_CLAIMED]} more figures "
+                "answer what the paper asks and does not claim.",
                 *((note,) if note else ()),
                 INTRODUCTION[0],
                 PROGRAMME_WORDS[name],
@@ -241,8 +248,8 @@ def _pictures(
 ) -> tuple[Picture, ...]:
     if area.startswith("Learning"):
         return _differences(run, own)
-    if area == "Boiler safety" and evidence is not None and "boiler" in evidence.domains:
-        return (_grid_picture(run, evidence),)
+    if area == "Boiler safety" and (evidence is None or "boiler" in evidence.domains):
+        return _grid_picture(run, evidence, own)
     if area == "Elevators" and (evidence is None or "elevator" in evidence.domains):
         return (_elevator_picture(run, own),)
     if area == "Equity":
@@ -324,9 +331,22 @@ def _equity_pictures(run: RunWriter, own: list[dict[str, Any]]) -> tuple[Picture
     )  # fmt: skip
 
 
-def _grid_picture(run: RunWriter, evidence: Evidence) -> Picture:
-    samples, resamples = grid_detection(evidence)
-    found = [resamples.figure(column) for column in samples.T]
+def _grid_figures(evidence: Evidence | None, own: list[dict[str, Any]]) -> list[Figure]:
+    """Detection by ratio; of kept figures the points alone, from the claim's words."""
+    if evidence is not None:
+        samples, resamples = grid_detection(evidence)
+        return [resamples.figure(column) for column in samples.T]
+    words = next((row["ours"] for row in own if row["key"] == "grid_rises"), "")
+    found = [float(one.split(" at ")[0]) for one in words.split(", ") if " at " in one]
+    return [Figure(value, value, value, 0.0) for value in found]
+
+
+def _grid_picture(
+    run: RunWriter, evidence: Evidence | None, own: list[dict[str, Any]]
+) -> tuple[Picture, ...]:
+    found = _grid_figures(evidence, own)
+    if len(found) != len(MISS_RATIOS):
+        return ()
     run.add_table(
         "grid",
         [
@@ -335,9 +355,10 @@ def _grid_picture(run: RunWriter, evidence: Evidence) -> Picture:
             for ratio, f in zip(MISS_RATIOS, found, strict=True)
         ],
     )  # fmt: skip
+    has_intervals = evidence is not None
     lines = [
-        Line("ours", MISS_RATIOS, [f.value for f in found], [f.lower for f in found],
-             [f.upper for f in found]),
+        Line("ours", MISS_RATIOS, [f.value for f in found],
+             *(([f.lower for f in found], [f.upper for f in found]) if has_intervals else ())),
         Line("published", list(paper.GRID_DETECTION), list(paper.GRID_DETECTION.values())),
     ]  # fmt: skip
     title = "Detection against the cost of a miss, over 128 settings"
@@ -345,11 +366,14 @@ def _grid_picture(run: RunWriter, evidence: Evidence) -> Picture:
         "grid", line_chart, lines, title=title,
         x_axis=Axis("cost of a miss, in visits for nothing"), y_axis=Axis("detection", "percent"),
     )  # fmt: skip
-    return Picture(
-        "grid", title=title,
-        caption="Each point is the mean of the 16 settings of one ratio; the paper gives its ends.",
-        alt="Detection rises or falls with the ratio of the cost of a miss to that of a visit.",
-        table=TableView("grid"),
+    return (
+        Picture(
+            "grid", title=title,
+            caption="Each point is the mean of the 16 settings of one ratio; the paper gives its "
+            "ends.",
+            alt="Detection rises or falls with the ratio of the cost of a miss to that of a visit.",
+            table=TableView("grid"),
+        ),
     )  # fmt: skip
 
 

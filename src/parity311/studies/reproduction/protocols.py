@@ -85,7 +85,10 @@ def _all_parts(domain: str) -> tuple[Part, ...]:
         )
         return (Part(domain, domain, words, train_to=FIRST_OF_2024),)
     if domain == "snad":
-        words = "learned from earlier complaints, scored on episodes of 87 complaints of 2024-2026"
+        words = (
+            "learned from earlier complaints, scored on episodes of 87 complaints of 2024-2026, "
+            "or of the last 87 where a city has fewer from 2024 on"
+        )
         return (
             Part(
                 domain, domain, words, train_to=FIRST_OF_2024, test_from=FIRST_OF_2024,

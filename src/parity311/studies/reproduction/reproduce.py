@@ -45,7 +45,7 @@ from parity311.studies.reproduction.published import DOMAINS_IN_APPENDIX
 from parity311.studies.reproduction.side_by_side import Call, run_calls
 from parity311.studies.reproduction.train_stage import TRAINED
 from parity311.studies.reproduction.trained_files import harness_of, settings_of
-from parity311.studies.reproduction.verdicts import UNTESTED
+from parity311.studies.reproduction.verdicts import NOT_CLAIMED, UNTESTED
 
 if TYPE_CHECKING:
     from parity311.mdp.harness import Harness
@@ -150,7 +150,8 @@ def _differences(
     if _is_paid(job) and harness.term != PUBLISHED_TERM:
         found.append("equity by the coverage price (published: a term at every step)")
     n_learned = split.get("n_learned")
-    if n_learned is not None and job.domain == "boiler" and n_learned > N_TABLE_ROWS:
+    is_drawn = job.domain == "boiler" and not job.pays_all
+    if n_learned is not None and is_drawn and n_learned > N_TABLE_ROWS:
         found.append(f"{N_TABLE_ROWS:,} rows drawn from {n_learned:,}")
     return found
 
@@ -203,11 +204,17 @@ def set_beside(
         beside = theirs.get(row["key"], {})
         names = {"beside": "ours", "beside_verdict": "verdict", "beside_reason": "reason"}
         told = {name: beside.get(column) for name, column in names.items()}
-        is_apart = beside and beside["verdict"] != row["verdict"]
+        is_apart = beside and tells(beside) != tells(row)
         found.append(
             {**row, **told, "why_apart": why_apart(row, beside, ours) if is_apart else None}
         )
     return found
+
+
+def tells(row: Mapping[str, Any]) -> tuple[str, str]:
+    """What a row says: its verdict, and where nothing is claimed what was found."""
+    is_shown = row["verdict"] == NOT_CLAIMED
+    return row["verdict"], row["reason"] if is_shown else ""
 
 
 def why_apart(
@@ -219,7 +226,7 @@ def why_apart(
     from the paper's: which of them did it, two runs cannot say.
     """
     for one in (row, beside):
-        if one["verdict"] == UNTESTED:
+        if one["verdict"] == UNTESTED or any(words in one["reason"] for words in UNDECIDED):
             return f"one of them decides nothing: {one['reason']}"
     slugs = row.get("domains") or ()
     parts = {part.name for slug in slugs for part in parts_of(slug)}
@@ -230,6 +237,8 @@ def why_apart(
     return "ours differs by " + "; ".join(phrase for phrase, _ in counted)
 
 
+UNDECIDED = ("cannot tell", UNTESTED)
+"""Words of a figure that is shown and decides nothing."""
 N_PHRASES = 5
 """Differences that are named, those of most jobs first."""
 

@@ -5,11 +5,13 @@ One rule for each kind of claim, stated in `RULES` and printed with the report:
 sign       a difference is claimed to lie on one side of zero;
 bound      a figure is claimed to lie below (or above) a limit;
 magnitude  a figure is claimed to have a value;
+level      a figure hangs on New York's own records: it can be met in another city, not refuted;
 order      policies are claimed to come in an order;
 count      something is claimed to be there, in each of several runs;
 sensitivity a gain is claimed to bear hidden reasons, or to bear less than another;
 arithmetic a published figure follows from other published figures, or contradicts them;
-text       two places of the paper say the same, or they do not.
+text       two places of the paper say the same, or they do not;
+shown      the paper asks, or says it of something else: what was found is shown and not counted.
 
 An interval that decides nothing is said to decide nothing: a claim is not refuted by noise. One
 error of the paper counts once: what is wrong only because of it follows from it.
@@ -27,7 +29,9 @@ UNTESTED = "cannot be tested"
 CONTRADICTS = "contradicts itself"
 FOLLOWS = "follows from another"
 """Wrong, but only because of an error that another claim already counts."""
-VERDICTS = (HOLDS, FAILS, UNTESTED, CONTRADICTS, FOLLOWS)
+NOT_CLAIMED = "not claimed"
+"""Asked by the paper, or said of something else: neither for it nor against it."""
+VERDICTS = (HOLDS, FAILS, UNTESTED, CONTRADICTS, FOLLOWS, NOT_CLAIMED)
 ORDER_BAR = 0.75
 """Share of pairs in the published order from which an order is the same: half-way from chance (one
 half) to all of them; in Kendall's terms τ = 0.5 (our choice, made with earlier results in view)."""
@@ -41,6 +45,10 @@ RULES = {
     "magnitude": "holds where our whole 95 % interval lies within the stated tolerance of the "
     "published value or range, does not hold where it lies wholly outside; an interval that is "
     "too wide decides nothing",
+    "level": "a figure that hangs on New York's own records (base rates, how telling a feature is, "
+    "who calls): holds where our whole 95 % interval lies within the stated tolerance; where it "
+    "does not, another city cannot refute it; a claimed sign does not hold where our whole "
+    "interval lies on the other side of zero",
     "order": "holds where the whole 95 % interval of the share of pairs in the published order "
     "lies above three quarters, does not hold where it lies wholly below; a single row holds where "
     "every pair is clearly in the published order, does not hold where one is clearly reversed",
@@ -53,6 +61,8 @@ RULES = {
     "sensitivity": "of a gain that is clear of zero on record: robust where only a hidden reason "
     "beyond Γ = 1.5 overturns it, more sensitive where a smaller Γ does; where there is no clear "
     "gain there is nothing to test",
+    "shown": "the paper asks it and does not answer, or says it of other domains: what was found "
+    "is shown, and counts neither for the paper nor against it",
     "untested": "there is nothing here to test it with; the reason is given",
 }
 """The rule of every kind of claim, in words."""
@@ -128,6 +138,40 @@ def decide_magnitude(
     if found.verdict == UNTESTED and ours.has_interval:
         return Decision(UNTESTED, "our interval is too wide to tell")
     return Decision(found.verdict, reasons.get(found.verdict, found.reason))
+
+
+RECORDS = "it hangs on New York's records"
+
+
+def decide_level(
+    ours: Measured,
+    published: float | tuple[float, float],
+    *,
+    tolerance: float = 0.0,
+    claimed: int = 0,
+    hangs_on: str = RECORDS,
+) -> Decision:
+    """Judge a value that another city can meet and not refute; its sign (+1, −1), it can."""
+    found = decide_magnitude(ours, published, tolerance=tolerance)
+    if claimed and decide_sign(ours, claimed).verdict == FAILS:
+        return Decision(FAILS, "our whole interval lies on the other side of zero")
+    return as_level(found, hangs_on)
+
+
+def as_level(found: Decision, hangs_on: str) -> Decision:
+    """The decision on a value that another city can meet and not refute."""
+    if found.verdict != FAILS:
+        return found
+    return Decision(UNTESTED, f"ours is another level, which refutes nothing: {hangs_on}")
+
+
+def decide_shown(ours: Measured, asked: int, *, margin: float = 0.0, why: str = "") -> Decision:
+    """Say what was found where the paper claims nothing; `asked` is the sign it asks about."""
+    found = decide_sign(ours, asked, margin=margin)
+    words = {HOLDS: "yes here", FAILS: "not here", UNTESTED: "these runs cannot tell"}
+    if found.verdict == FAILS and ours.has_interval and ours.lower <= 0.0 <= ours.upper:
+        return Decision(NOT_CLAIMED, f"{why}; as good as equal here")
+    return Decision(NOT_CLAIMED, f"{why}; {words[found.verdict]}")
 
 
 def decide_order(ours: Measured) -> Decision:

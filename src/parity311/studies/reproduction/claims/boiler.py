@@ -7,6 +7,7 @@ nothing about either, so neither is judged.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +28,7 @@ from parity311.studies.reproduction.verdicts import (
     Decision,
     Measured,
     decide_all,
-    decide_magnitude,
+    decide_level,
     decide_sign,
 )
 from parity311.training.frontier import EQUITY_WEIGHTS, MISS_RATIOS, VISIT_FACTORS
@@ -39,6 +40,15 @@ if TYPE_CHECKING:
 AREA = "Boiler safety"
 TOLERANCE = 0.02
 """Two points of precision, recall or F1: another city's records, of the same size."""
+FEES = (
+    "what the two late fees and the neighbourhood tell of a defect is assumed in this city, and "
+    "the table hangs on it"
+)
+"""Why a row of the paper's table can be met here, not refuted."""
+FEWEST_GRID_SEEDS = 3
+"""Agents of a setting below which a step between two ratios may be one agent's luck."""
+EQUAL_STEP = 0.002
+"""A fifth of a point between two ratios is as good as none (our choice)."""
 ROW_METRICS = ("precision", "recall", "f1")
 AGENTS = {"DQN": "dqn", "REINFORCE": "reinforce"}
 PART = "boiler_random"
@@ -65,11 +75,16 @@ def row_words(found: dict[str, Figure]) -> str:
         )
     )
     rates = ", ".join(
-        f"{name} {found[name].value:.3f} ({found[name].lower:.3f} to {found[name].upper:.3f})"
-        for name in ROW_METRICS
+        f"{name} {one.value:.3f} ({one.lower:.3f} to {one.upper:.3f})"
+        for name, one in ((name, as_share(found[name])) for name in ROW_METRICS)
     )
     dollars = found["reward_per_step"]
     return f"{rates}; ${dollars.value:.2f} a filing; of {n:,}: {counts}"
+
+
+def as_share(figure: Figure) -> Measured:
+    """A rate with an interval that ends at nothing and at everything."""
+    return Measured(figure.value, max(figure.lower, 0.0), min(figure.upper, 1.0))
 
 
 def published_words(agent: str) -> str:
@@ -100,14 +115,15 @@ def _row(agent: str):
         found = figures(evidence.confusion(PART, f"{AGENTS[agent]}_published"))
         row = paper.BOILER_TABLE[agent]
         decisions = [
-            decide_magnitude(
-                Measured(found[name].value, found[name].lower, found[name].upper),
+            decide_level(
+                as_share(found[name]),
                 row[name],
                 tolerance=TOLERANCE,
+                hangs_on=FEES,
             )
             for name in ROW_METRICS
         ]
-        recall = found["recall"]
+        recall = as_share(found["recall"])
         words = f"{row_words(found)}{_not_judged(evidence, agent)}"
         ours = Measured(recall.value, recall.lower, recall.upper, words)
         return Finding(ours, decide_all(decisions))
@@ -137,7 +153,8 @@ def _recall_lead(evidence: Evidence) -> Finding:
     samples, resamples = _difference(PART, lambda one: one.caught, _n_defects)(evidence)
     figure = resamples.figure(samples)
     ours = percent(figure, signed=True)
-    return Finding(ours, decide_magnitude(ours, 0.042, tolerance=TOLERANCE))
+    found = decide_level(ours, 0.042, tolerance=TOLERANCE, claimed=+1, hangs_on=FEES)
+    return Finding(ours, found)
 
 
 def _reward_lead(evidence: Evidence) -> Finding:
@@ -167,7 +184,8 @@ def _grid_value(ratio: float):
         samples, resamples = grid_detection(evidence)
         column = samples[:, MISS_RATIOS.index(ratio)]
         ours = percent(resamples.figure(column), is_share=True)
-        return Finding(ours, decide_magnitude(ours, paper.GRID_DETECTION[ratio], tolerance=0.03))
+        published = paper.GRID_DETECTION[ratio]
+        return Finding(ours, decide_level(ours, published, tolerance=0.03, hangs_on=FEES))
 
     return test
 
@@ -180,18 +198,33 @@ def _grid_rises(evidence: Evidence) -> Finding:
     )
     whole = resamples.figure(samples[:, -1] - samples[:, 0])
     ours = Measured(whole.value, whole.lower, whole.upper, words)
-    if any(step.upper < 0 for step in steps) or whole.upper <= 0:
-        return Finding(ours, Decision(FAILS, "detection falls between two ratios"))
-    if whole.lower > 0 and all(step.value >= -0.002 for step in steps):
-        return Finding(ours, Decision(HOLDS, "it rises as a whole and falls nowhere"))
-    return Finding(ours, Decision(UNTESTED, "some steps fall, within their noise"))
+    return Finding(ours, decide_rises(steps, whole, evidence.n_grid_seeds()))
+
+
+def decide_rises(steps: Sequence[Figure], whole: Figure, n_seeds: int) -> Decision:
+    """Judge "monotonically increasing" by the steps between ratios and by the whole.
+
+    Intervals are over filings and seeds; with fewer than three agents a setting they do not know
+    how far training scatters, and a step that falls refutes nothing.
+    """
+    if whole.upper <= 0:
+        return Decision(FAILS, "detection does not rise")
+    if whole.lower > 0 and all(step.value >= -EQUAL_STEP for step in steps):
+        return Decision(HOLDS, "it rises as a whole and falls nowhere")
+    if n_seeds < FEWEST_GRID_SEEDS:
+        return Decision(
+            UNTESTED, f"it rises as a whole; some steps fall, with {n_seeds} agent a setting"
+        )
+    if any(step.upper < 0 for step in steps):
+        return Decision(FAILS, "detection falls between two ratios")
+    return Decision(UNTESTED, "some steps fall, within their noise")
 
 
 CLAIMS = [
     *(
         Claim(
             f"table_{agent.lower()}_boiler_random", AREA, f"{agent}'s row of the boiler table",
-            "Table 1", published_words(agent), "magnitude",
+            "Table 1", published_words(agent), "level",
             "every filing of a random fifth, the published features, counts expected from true "
             "chances; precision, recall and F1 must all agree within two points; intervals over "
             "seeds and blocks of filings",
@@ -201,8 +234,8 @@ CLAIMS = [
     ),
     Claim(
         "boiler_recall_lead", AREA, "DQN's recall exceeds REINFORCE's by 4.2 points",
-        "6.1 Boiler Safety", "4.2 pp", "magnitude",
-        "difference of recall on the same filings, tolerance two points",
+        "6.1 Boiler Safety", "4.2 pp", "level",
+        "difference of recall on the same filings, tolerance two points; its sign can be refuted",
         _recall_lead, ("boiler",), quote="4.2 pp in recall",
     ),
     Claim(
@@ -213,20 +246,20 @@ CLAIMS = [
     ),
     Claim(
         "grid_low", AREA, "Over 128 settings detection is 0.71 where a miss costs 5 visits",
-        "6.2", "0.71", "magnitude",
+        "6.2", "0.71", "level",
         "recall averaged over the 16 settings of that ratio, tolerance three points",
         _grid_value(5.0), ("boiler",), quote="monotonically increasing from 0.71 (ρ=5)",
     ),
     Claim(
         "grid_high", AREA, "Over 128 settings detection is 0.94 where a miss costs 50 visits",
-        "6.2", "0.94", "magnitude",
+        "6.2", "0.94", "level",
         "recall averaged over the 16 settings of that ratio, tolerance three points",
         _grid_value(50.0), ("boiler",), quote="to 0.94 (ρ=50)",
     ),
     Claim(
         "grid_rises", AREA, "Over 128 settings detection rises with the ratio throughout",
         "6.2", "monotonically increasing", "sign",
-        "recall by ratio: no step falls with its whole interval, and the whole rises",
+        "recall by ratio: no step falls, and the whole rises; one agent a setting cannot refute it",
         _grid_rises, ("boiler",), quote="Boiler grid search over 128 reward configurations",
     ),
 ]  # fmt: skip

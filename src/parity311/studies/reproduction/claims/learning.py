@@ -22,7 +22,8 @@ from parity311.studies.reproduction.verdicts import (
     Measured,
     decide_all,
     decide_bound,
-    decide_magnitude,
+    decide_level,
+    decide_shown,
     decide_sign,
 )
 
@@ -45,6 +46,8 @@ EQUAL_REWARD = 0.005
 """Half a per cent of today's reward is as good as equal (our choice)."""
 IDENTICAL = 0.05
 """Policies that send one deployment in twenty elsewhere are as good as identical (our choice)."""
+NO_DRONES = "no public record of drones exists, and where these complaints come from is assumed"
+ASKED = "RQ2 asks it of all domains, and no figure of the paper answers it for this one"
 EQUAL_MISTAKES = 0.002
 EQUAL_CORRECT = 0.005
 
@@ -108,7 +111,7 @@ def _throughput(slug: str):
         )
         figure = samples.relative_figure(learned, today, resamples)
         ours = percent(figure, signed=True, least=-1.0)
-        return Finding(ours, decide_sign(ours, +1, margin=EQUAL_CORRECT))
+        return Finding(ours, decide_shown(ours, +1, margin=EQUAL_CORRECT, why=ASKED))
 
     return test
 
@@ -127,7 +130,7 @@ def _mistakes(slug: str):
             f"{100 * figure.value:+.2f} ({100 * figure.lower:+.2f} to {100 * figure.upper:+.2f})"
         )
         ours = Measured(figure.value, figure.lower, figure.upper, words)
-        return Finding(ours, decide_sign(ours, -1, margin=EQUAL_MISTAKES))
+        return Finding(ours, decide_shown(ours, -1, margin=EQUAL_MISTAKES, why=ASKED))
 
     return test
 
@@ -185,22 +188,37 @@ def _heat_closed(rival: str, published: float):
         shown = percent(figure, signed=True, least=-1.0)
         words = f"{mine[0]:,.0f} against {theirs[0]:,.0f} a year: {shown.words}"
         ours = Measured(shown.value, shown.lower, shown.upper, words)
-        return Finding(ours, decide_magnitude(ours, published, tolerance=0.05))
+        return Finding(ours, decide_level(ours, published, tolerance=0.05, claimed=+1))
 
     return test
 
 
-def _within(slug: str, first: str, second: str, **limits: float):
-    """By which share one policy earns more than another, within limits."""
+def _over(evidence: Evidence, slug: str, first: str, second: str) -> Measured:
+    """By which share one policy earns more than another."""
+    scored = evidence.scored("measured", slug)
+    resamples = evidence.resamples(scored)
+    mine, theirs = (samples.reward(scored, name, resamples) for name in (first, second))
+    return percent(samples.relative_figure(mine, theirs, resamples), signed=True)
 
-    def test(evidence: Evidence) -> Finding:
-        scored = evidence.scored("measured", slug)
-        resamples = evidence.resamples(scored)
-        mine, theirs = (samples.reward(scored, name, resamples) for name in (first, second))
-        ours = percent(samples.relative_figure(mine, theirs, resamples), signed=True)
-        return Finding(ours, decide_bound(ours, **limits))
 
-    return test
+def _heat_hdqn(evidence: Evidence) -> Finding:
+    ours = _over(evidence, "heat", "hdqn", "random")
+    return Finding(ours, decide_hdqn(ours))
+
+
+def decide_hdqn(ours: Measured) -> Decision:
+    """Judge "no better than random", which 5.1 says of homogeneous outcome probabilities alone."""
+    found = decide_bound(ours, at_most=0.01)
+    if found.verdict != FAILS:
+        return found
+    return Decision(
+        UNTESTED, "5.1 says it of homogeneous outcome probabilities; here they differ by complaint"
+    )
+
+
+def _snad_alike(evidence: Evidence) -> Finding:
+    ours = _over(evidence, "snad", "dqn", "reinforce")
+    return Finding(ours, decide_bound(ours, at_least=-0.05, at_most=0.05))
 
 
 def _snad_actionable(agent: str):
@@ -211,7 +229,7 @@ def _snad_actionable(agent: str):
         share = 1.0 - ratio_samples(deferred, np.full_like(deferred, scored.n_steps), resamples)
         ours = percent(resamples.figure(share), is_share=True)
         published = paper.SNAD_ACTIONABLE / paper.SNAD_COMPLAINTS
-        return Finding(ours, decide_magnitude(ours, published, tolerance=0.02))
+        return Finding(ours, decide_level(ours, published, tolerance=0.02))
 
     return test
 
@@ -223,7 +241,7 @@ def _snad_enforcements(agent: str):
         figure = resamples.figure(mean_samples(scored.outcome("violation", agent), resamples))
         words = f"{figure.value:.1f} of 87 ({figure.lower:.1f} to {figure.upper:.1f})"
         ours = Measured(figure.value, figure.lower, figure.upper, words)
-        return Finding(ours, decide_magnitude(ours, paper.SNAD_ENFORCEMENTS, tolerance=1.0))
+        return Finding(ours, decide_level(ours, paper.SNAD_ENFORCEMENTS, tolerance=1.0))
 
     return test
 
@@ -263,7 +281,7 @@ def _brooklyn(agent: str):
         flown = scored.outcome("action_brooklyn", agent)
         share = ratio_samples(flown, np.full_like(flown, scored.n_steps), resamples)
         ours = percent(resamples.figure(share), is_share=True)
-        return Finding(ours, decide_bound(ours, at_least=0.5))
+        return Finding(ours, decide_level(ours, (0.5, 1.0), hangs_on=NO_DRONES))
 
     return test
 
@@ -281,7 +299,7 @@ def _identical(evidence: Evidence) -> Finding:
     ]  # fmt: skip
     apart = 0.5 * np.abs(shares[0] - shares[1]).sum(axis=1)
     ours = percent(resamples.figure(apart), is_share=True)
-    return Finding(ours, decide_bound(ours, at_most=IDENTICAL))
+    return Finding(ours, decide_level(ours, (0.0, IDENTICAL), hangs_on=NO_DRONES))
 
 
 def _transfer(agent: str):
@@ -292,14 +310,25 @@ def _transfer(agent: str):
             resamples = evidence.resamples(scored)
             mine, today = (samples.reward(scored, name, resamples) for name in (agent, TODAY))
             found[part] = samples.relative_figure(mine, today, resamples)
-        figure = found["complaint_triage_2020"]
-        shown = percent(figure, signed=True)
-        later = 100 * found["complaint_triage"].value
-        words = f"{shown.words} over today's rule on 2020; {later:+.1f} % on 2025"
-        ours = Measured(figure.value, figure.lower, figure.upper, words)
-        return Finding(ours, decide_sign(ours, -1))
+        held_out, later = (percent(one, signed=True) for one in found.values())
+        words = f"{held_out.words} over today's rule on 2020; {later.words} on 2025"
+        ours = Measured(held_out.value, held_out.lower, held_out.upper, words)
+        return Finding(ours, decide_transfer(ours, later))
 
     return test
+
+
+def decide_transfer(held_out: Measured, later: Measured) -> Decision:
+    """Judge "fails to transfer": behind today's rule on the held-out year, and not on a later one.
+
+    What is behind on any year has not failed to transfer: it has learned nothing to transfer.
+    """
+    found = decide_sign(held_out, -1)
+    if found.verdict != HOLDS or decide_sign(later, +1).verdict == HOLDS:
+        return found
+    if later.value < 0.0:
+        return Decision(UNTESTED, "behind on 2025 too: it is not the held-out year it fails on")
+    return Decision(HOLDS, "behind on the held-out year, and not on 2025")
 
 
 PLAYED = "test episodes of the part's protocol under the true process, paired seeds and episodes"
@@ -337,16 +366,15 @@ def _capacity_claims() -> list[Claim]:
             Claim(
                 f"throughput_{slug}", AREA,
                 f"A learned policy finds more actionable cases than today's rule in {plain(slug)}",
-                "1.3 RQ2", "meaningfully higher throughput", "sign",
-                f"correct escalations of {who} over those of today's rule, less one; asked of "
-                f"every domain, answered for none by name; {PLAYED}",
+                "1.3 RQ2", "can they? (no figure)", "shown",
+                f"correct escalations of {who} over those of today's rule, less one; {PLAYED}",
                 _throughput(slug), (slug,),
                 quote="meaningfully higher complaint classification throughput",
             ),
             Claim(
                 f"mistakes_{slug}", AREA,
                 f"A learned policy makes fewer mistakes than today's rule in {plain(slug)}",
-                "1.3 RQ2", "lower misclassification rates", "sign",
+                "1.3 RQ2", "can they? (no figure)", "shown",
                 "visits that found nothing plus reported actionable cases not found in time, per "
                 f"complaint, {who} less today's rule; {PLAYED}",
                 _mistakes(slug), (slug,), quote="lower misclassification rates",
@@ -371,14 +399,15 @@ HEAT = [
     ),
     Claim(
         "heat_closed_hdqn", AREA, "In heat REINFORCE closes 20 % more violations than HDQN",
-        "6.1 Heat", "≈101 against 84", "magnitude",
-        "violations found in a test year, REINFORCE (20 episodes) over HDQN; tolerance 5 points",
+        "6.1 Heat", "≈101 against 84", "level",
+        "violations found in a test year, REINFORCE (20 episodes) over HDQN; tolerance 5 points; "
+        "that it finds more can be refuted, by how much it cannot",
         _heat_closed("hdqn", 101 / 84 - 1), ("heat",),
         quote="≈101 violations by day 365 vs. 84 (HDQN)",
     ),
     Claim(
         "heat_closed_random", AREA, "In heat REINFORCE closes 27 % more violations than chance",
-        "6.1 Heat", "≈101 against 80", "magnitude",
+        "6.1 Heat", "≈101 against 80", "level",
         "the same against the random policy", _heat_closed("random", 101 / 80 - 1), ("heat",),
         quote="84 (HDQN) and 80 (random)",
     ),
@@ -386,8 +415,8 @@ HEAT = [
         "heat_hdqn", AREA, "In heat HDQN does no better than a random policy",
         "6.1 Heat; 5.1 HDQN", "≈2,100 for HDQN and random", "bound",
         "reward of HDQN over the random policy's; holds up to one per cent better; 5.1 restricts "
-        "it to homogeneous outcome probabilities, 6.1 does not, and here they differ by complaint",
-        _within("heat", "hdqn", "random", at_most=0.01), ("heat",),
+        "it to homogeneous outcome probabilities, so that a better one here refutes nothing",
+        _heat_hdqn, ("heat",),
         quote="≈2,100 for HDQN and random",
     ),
 ]  # fmt: skip
@@ -403,14 +432,14 @@ OTHERS = [
         "snad_alike", AREA, "In SNAD DQN and REINFORCE are nearly identical",
         "6.1 SNAD", "+1.046 and +1.011", "bound",
         "reward of DQN over REINFORCE's, within 5 % (the paper's differ by 3.5 %)",
-        _within("snad", "dqn", "reinforce", at_least=-0.05, at_most=0.05), ("snad",),
+        _snad_alike, ("snad",),
         quote="are nearly identical",
     ),
     *(
         Claim(
             f"snad_actionable_{agent}", AREA,
             f"In SNAD {agent.upper()} sends somebody to 85 of 87 complaints", "6.1 SNAD",
-            "85 of 87", "magnitude", "share of complaints not deferred; tolerance 2 points",
+            "85 of 87", "level", "share of complaints not deferred; tolerance 2 points",
             _snad_actionable(agent), ("snad",),
             quote="both classify 85 of 87 complaints actionably",
         )
@@ -419,7 +448,7 @@ OTHERS = [
     *(
         Claim(
             f"snad_enforcements_{agent}", AREA,
-            f"In SNAD {agent.upper()} secures 7 enforcements", "6.1 SNAD", "7", "magnitude",
+            f"In SNAD {agent.upper()} secures 7 enforcements", "6.1 SNAD", "7", "level",
             "violations found in an episode of 87 complaints; tolerance one",
             _snad_enforcements(agent), ("snad",), quote="secure 7 enforcements",
         )
@@ -438,15 +467,16 @@ OTHERS = [
     *(
         Claim(
             f"drone_{agent}", AREA, f"In drone {agent.upper()} settles on Brooklyn", "9.1 Third",
-            "identical Brooklyn-dominant policy", "bound",
-            "share of deployments that go to Brooklyn; holds from one half",
+            "identical Brooklyn-dominant policy", "level",
+            "share of deployments that go to Brooklyn; holds from one half; the records are made "
+            "up, so that another depot refutes nothing",
             _brooklyn(agent), ("drone",), quote="identical Brooklyn-dominant policy",
         )
         for agent in ("dqn", "reinforce")
     ),
     Claim(
         "drone_identical", AREA, "In drone DQN and REINFORCE arrive at the same policy",
-        "9.1 Third", "identical policy", "bound",
+        "9.1 Third", "identical policy", "level",
         "half the sum of differences between the shares of deployments that either sends to each "
         "depot; up to 0.05 is as good as identical",
         _identical, ("drone",),
@@ -457,8 +487,9 @@ OTHERS = [
             f"transfer_{agent}", AREA,
             f"In complaint triage {agent.upper()} fails on the held-out year 2020",
             "7.3", "fail to transfer", "sign",
-            "reward over today's rule on 2020, learned from 2021 to 2024; fails to transfer where "
-            "it is worse than today's rule", _transfer(agent), ("complaint_triage",),
+            "reward over today's rule on 2020, learned from 2021 to 2024, and on 2025, learned "
+            "from 2020 to 2024; fails to transfer where it is behind on 2020 and not on 2025",
+            _transfer(agent), ("complaint_triage",),
             quote="fail to transfer to held-out 2020 data",
         )
         for agent in ("dqn", "reinforce")

@@ -1,0 +1,286 @@
+"""Exports as agencies really send them: told apart, read, or refused by what they are."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.unit.feeds.cities import CENTRES, GEOIDS, shapes, write_csv
+from tests.unit.feeds.conftest import Importer
+from tests.unit.feeds.test_propose import row, write_unknown_city
+
+from parity311.errors import EstimationError, InputError, RecordsError
+from parity311.feeds.boundaries import read_boundaries
+from parity311.feeds.citymap import read_city_map
+from parity311.feeds.importing import import_records
+from parity311.feeds.propose import Proposal, propose_map
+from parity311.feeds.recognise import recognise
+from parity311.pipelines.abilities import NOT, find_abilities
+from parity311.pipelines.audit_records import audit_records
+from parity311.records.quality import check_records
+from parity311.records.store import open_records
+from parity311.reporting.own_csv import read_table
+
+pytestmark = pytest.mark.slow
+
+NO_TABLES = {
+    "web page": (b"<!DOCTYPE html>\n<html><head><title>503 Busy</title></head></html>", "503 Busy"),
+    "PDF": (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n" + bytes(range(256)), "is a PDF, not a table"),
+    "XML": (b"<?xml version='1.0'?><rows><row/></rows>", "is XML, not a table.*GeoJSON"),
+    "Parquet": (b"PAR1\x15\x04", "is Parquet, not a table; save it as CSV"),
+    "rar": (b"Rar!\x1a\x07", "an archive of a kind that is not read"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_TABLES)
+def test_a_file_that_is_no_table_is_called_what_it_is(tmp_path: Path, kind: str) -> None:
+    """Whichever command is given it; PDF ended in a traceback, and a web page in an empty map."""
+    path = tmp_path / "export.csv"
+    content, said = NO_TABLES[kind]
+    path.write_bytes(content)
+    with pytest.raises(RecordsError, match=said):
+        recognise(path)
+    with pytest.raises(RecordsError, match=said):
+        propose_map([path], tmp_path)
+    with pytest.raises(RecordsError, match=said):
+        read_table(path, ("area",), ("area",), "complaint")
+
+
+def propose(folder: Path, rows: list[dict[str, str]], delimiter: str = ",") -> Proposal:
+    (folder / "scratch").mkdir(exist_ok=True)
+    files = write_unknown_city(folder)
+    files[0] = write_csv(folder / "export.csv", rows, delimiter=delimiter)
+    return propose_map(files, folder / "scratch")
+
+
+def bring(folder: Path, found: Proposal) -> dict[str, object]:
+    """Import what a proposal was made of, by the proposal as it is; give the export's account."""
+    (folder / "city.toml").write_text(found.text)
+    files = [folder / name for name in ("export.csv", "tracts.csv", "tracts.geojson")]
+    own = read_city_map(folder / "city.toml")
+    manifest = import_records(files, folder / "out", city_map=own)
+    return manifest["sources"][0] | {"notes": manifest["notes"]}
+
+
+def test_spanish_names_and_decimal_commas(tmp_path: Path) -> None:
+    kinds = ("Falta de calefacción", "Bache", "Alcantarilla tapada", "Vivienda insalubre")
+    rows = [
+        {
+            "Número de solicitud": one["Ticket Number"],
+            "Fecha de apertura": one["Date Opened"].replace(".", "/"),
+            "Fecha de cierre": one["Date Closed"].replace(".", "/"),
+            "Tipo de queja": kinds[k % 4],
+            "Estado": "Abierto" if k % 5 == 0 else "Sin infracción" if k % 2 else "Multa emitida",
+            "Canal": "Teléfono" if k % 2 else "Aplicación móvil",
+            "Dirección": one["Street Address"],
+            "Longitud": one["Lng"].replace(".", ","),
+            "Latitud": one["Lat"].replace(".", ","),
+        }
+        for k, one in enumerate(row(k) for k in range(60))
+    ]
+    found = propose(tmp_path, rows, ";")
+    assert found.missing == ()
+    assert not [note for note in found.notes if "which number is the day" in note]
+    source = bring(tmp_path, found)
+    assert (source["kept"], source["out_of_scope"]) == (45, 15)
+    records = open_records(tmp_path / "out")
+    assert records.domains == ("drainage", "heat", "housing")
+    classes = {
+        one["disposition_class"] for one in records.sql("SELECT * FROM outcomes").to_pylist()
+    }
+    assert classes == {"pending", "no_violation", "violation"}
+    assert set(records.sql("SELECT channel FROM complaints")["channel"].to_pylist()) == {
+        "PHONE",
+        "MOBILE",
+    }
+
+
+def test_exchanged_coordinates_are_turned_round_and_said(tmp_path: Path) -> None:
+    rows = [one | {"Lng": one["Lat"], "Lat": one["Lng"]} for one in (row(k) for k in range(60))]
+    found = propose(tmp_path, rows)
+    placed = {one.field: one.column for one in found.guesses}
+    assert (placed["longitude"], placed["latitude"]) == ("Lat", "Lng")
+    assert "the other way round" in " ".join(found.notes)
+    assert bring(tmp_path, found)["kept"] == 45
+
+
+def test_feet_are_called_feet(tmp_path: Path) -> None:
+    rows = [row(k) | {"Lng": "", "Lat": ""} for k in range(9)]
+    for k, one in enumerate(rows):
+        del one["Lng"], one["Lat"]
+        one |= {"X_COORD": f"{985_000 + k}", "Y_COORD": f"{195_000 + k}"}
+    found = propose(tmp_path, rows)
+    assert {"longitude", "latitude"} <= set(found.missing)
+    assert "X_COORD and Y_COORD are feet or metres" in " ".join(found.notes)
+
+
+def test_outlines_in_feet_are_refused(tmp_path: Path) -> None:
+    """They took all memory there was."""
+    outline = shapes()
+    for feature in outline["features"]:
+        ring = feature["geometry"]["coordinates"][0]
+        feature["geometry"]["coordinates"] = [[[x * 1e4, y * 1e4] for x, y in ring]]
+    path = tmp_path / "tracts.geojson"
+    path.write_text(json.dumps(outline))
+    with pytest.raises(RecordsError, match=r"no longitude and latitude.*EPSG:4326"):
+        read_boundaries(path)
+
+
+def test_one_complaint_and_none(tmp_path: Path) -> None:
+    found = propose(tmp_path, [row(14)])
+    assert found.missing == ()
+    assert bring(tmp_path, found)["kept"] == 1
+    (tmp_path / "export.csv").write_text(",".join(row(14)) + "\n")
+    with pytest.raises(RecordsError, match="a header and no rows"):
+        propose_map([tmp_path / "export.csv"], tmp_path / "scratch")
+
+
+def test_an_empty_column_keeps_its_name(tmp_path: Path) -> None:
+    found = propose(tmp_path, [row(k) | {"Date Closed": ""} for k in range(30)])
+    (closed,) = [one for one in found.guesses if one.field == "closed_at"]
+    assert (closed.column, closed.sureness) == ("Date Closed", "likely")
+
+
+def test_numbers_that_lost_their_zero_and_dollars(tmp_path: Path) -> None:
+    """A spreadsheet takes the zero from California's tracts, and writes incomes for people."""
+    found = propose(tmp_path, [row(k) for k in range(60)])
+    ids = tuple("06037" + geoid[5:] for geoid in GEOIDS)
+    (tmp_path / "tracts.geojson").write_text(json.dumps(shapes("GEOID20", ids)))
+    figures = [
+        {"GEOID": given, "Total Population": "3,000", "Total Households": "1,000",
+         "Median Household Income": income}
+        for given, income in zip(
+            (ids[0][1:], f"1400000US{ids[1]}", f"{ids[2][1:]}.0", ids[3]),
+            ("$30,000", "$60,500", "250,000+", "-666666666"), strict=True,
+        )
+    ]  # fmt: skip
+    write_csv(tmp_path / "tracts.csv", figures)
+    bring(tmp_path, found)
+    tracts = open_records(tmp_path / "out").table("tracts")
+    assert tuple(tracts["geoid"].to_pylist()) == ids
+    assert tracts["median_income"].to_pylist() == [30_000, 60_500, 250_000, None]
+    assert tracts["population"].to_pylist() == [3000] * 4
+
+
+def test_nothing_written_as_zero_is_no_place(tmp_path: Path) -> None:
+    rows = [row(k) | ({"Lng": "0", "Lat": "0"} if k % 2 else {}) for k in range(60)]
+    found = propose(tmp_path, rows)
+    assert bring(tmp_path, found)["quarantined"] == {"no location": 15}
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_half_a_download_is_counted_once_and_said(tmp_path: Path, ending: str) -> None:
+    """Lines that end as Windows ends them were counted twice where they could not be read."""
+    found = propose(tmp_path, [row(k) for k in range(60)])
+    path = tmp_path / "export.csv"
+    lines = path.read_text().splitlines()
+    path.write_bytes((ending.join(lines[:40]) + ending + lines[40][:30]).encode())
+    source = bring(tmp_path, found)
+    assert source["rows_in"] == 40
+    assert source["quarantined"] == {"unreadable line: missing columns": 1}
+    warnings = " ".join(check_records(open_records(tmp_path / "out"))["warnings"])
+    assert "export.csv: the last line breaks off" in warnings
+
+
+def test_years_that_cannot_be(tmp_path: Path) -> None:
+    rows = [row(k) for k in range(60)]
+    rows[4]["Date Opened"], rows[2]["Date Opened"] = "01.01.1900 10:00", "13.01.2100 10:00"
+    rows[3]["Date Closed"], rows[7]["Date Closed"] = "01.01.1900 10:00", "31.12.2100 10:00"
+    found = propose(tmp_path, rows)
+    source = bring(tmp_path, found)
+    assert source["quarantined"] == {
+        "received date before any record": 1,
+        "received in the future": 1,
+    }
+    records = open_records(tmp_path / "out")
+    outcomes = records.sql("SELECT * FROM outcomes")
+    closed = dict(zip(*(outcomes[name].to_pylist()
+                        for name in ("complaint_id", "closed_at")), strict=True))  # fmt: skip
+    assert closed["T-3"] is None
+    assert closed["T-7"] is None
+    said = " ".join(check_records(records)["warnings"])
+    assert "1 closings lie in the future and are taken as not closed" in said
+
+
+def test_one_row_a_visit_is_said(tmp_path: Path) -> None:
+    rows = [row(k) | {"Visit": str(n)} for k in range(30) for n in range(2)]
+    source = bring(tmp_path, propose(tmp_path, rows))
+    assert source["notes"]["repeated keys"] == [{"file": "export.csv", "rows": 22, "of": 60}]
+    said = " ".join(check_records(open_records(tmp_path / "out"))["warnings"])
+    assert "the earlier visits are not read" in said
+
+
+FOUND = "The Department inspected the following conditions. Violations were issued."
+
+
+def heat(import_rows: Importer, at_once: int, n: int = 60) -> Path:
+    """Heat complaints with a violation each, the first so many closed as they came in."""
+    from tests.unit.feeds.cities import sr311_row
+
+    rows = []
+    for k in range(n):
+        received = datetime(2024, 1, 1, 9, 30) + timedelta(days=k)
+        closed = received if k < at_once else received + timedelta(hours=8)
+        x, y = CENTRES[GEOIDS[k % 4]]
+        rows.append(
+            sr311_row(
+                k,
+                created_date=received.isoformat(),
+                closed_date=closed.isoformat(),
+                resolution_description=FOUND,
+                longitude=str(x),
+                latitude=str(y),
+            )
+        )
+    return import_rows(sr311=rows)[0].folder
+
+
+def test_a_closing_at_receipt_dates_no_visit(import_rows: Importer, tmp_path: Path) -> None:
+    folder = heat(import_rows, at_once=20)
+    records = open_records(folder)
+    outcomes = records.table("outcomes", "heat").to_pylist()
+    unknown = [one for one in outcomes if one["closing_is_unknown"]]
+    assert len(unknown) == 20
+    assert {one["first_visit_at"] for one in unknown} == {None}
+    assert records.table("visits", "heat").num_rows == 40
+    domain = check_records(records)["domains"]["heat"]
+    assert domain["closing_days_median"] == pytest.approx(8 / 24)
+    assert domain["share_usable"] == pytest.approx(40 / 60)
+    said = audit_records(folder, root=tmp_path)["estimates"]["heat"]
+    assert "20 violations that were found on no known day count as not found in time" in said
+
+
+def test_nobody_is_called_unserved_where_no_day_is_known(
+    import_rows: Importer, tmp_path: Path
+) -> None:
+    folder = heat(import_rows, at_once=40)
+    with pytest.raises(EstimationError, match="not known for 40 of 60 of 'heat'"):
+        audit_records(folder, root=tmp_path)
+    found = {one.work: one for one in find_abilities(open_records(folder))}
+    assert found["audit"].state == NOT
+    assert found["audit"].needed == "days of inspections, or of closings"
+
+
+def test_without_incomes_it_is_said(tmp_path: Path) -> None:
+    found = propose(tmp_path, [row(k) for k in range(60)])
+    text = (tmp_path / "tracts.csv").read_text().splitlines()
+    bare = [text[0], *(line.rsplit(",", 1)[0] + "," for line in text[1:])]
+    (tmp_path / "tracts.csv").write_text("\n".join(bare) + "\n")
+    bring(tmp_path, found)
+    records = open_records(tmp_path / "out")
+    assert "lie where no income is known" in " ".join(check_records(records)["warnings"])
+    audits = [one for one in find_abilities(records) if one.work == "audit"]
+    assert {one.reason for one in audits} == {
+        "no tract has a known income, so nothing can be compared by it"
+    }
+
+
+def test_an_order_of_dates_nobody_can_tell_is_left_open(tmp_path: Path) -> None:
+    rows = [row(k) | {"Date Opened": f"0{1 + k % 9}/03/2025 10:00", "Date Closed": ""}
+            for k in range(20)]  # fmt: skip
+    found = propose(tmp_path, rows)
+    assert "# day_first = false" in found.text
+    with pytest.raises(InputError, match="which number is the day"):
+        bring(tmp_path, found)
