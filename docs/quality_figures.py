@@ -100,7 +100,11 @@ def draw_shares(kept: Path = KEPT) -> str:
     from parity311.report import pictures
     from parity311.report.pictures import Axis, Estimate, Reference
 
-    rows = [row for row in json.loads(kept.read_text())["settings"] if is_headline(row)]
+    rows = [
+        row
+        for row in json.loads(kept.read_text())["settings"]
+        if is_headline(row) and row["bar"] in ("share", "learnable")
+    ]
     estimates = [
         Estimate(row["setting"].replace("_", " "), *(share[end] for end in ENDS))
         for row in rows
@@ -165,11 +169,19 @@ def verdict_table(rows: list[dict[str, Any]]) -> str:
         for row in rows
         if row["is_binding"] and row["cities"] != most["cities"]
     ]
+    agents = most["agents_per_city"]
+    by_agents: dict[int, list[str]] = {}
+    for row in rows:
+        if row["is_binding"] and row["agents_per_city"] != agents:
+            by_agents.setdefault(row["agents_per_city"], []).append(row["setting"])
+    others = [f"{n} in {', '.join(names)}" for n, names in by_agents.items()]
     lines += [
         "",
         f"Preset small, cities {', '.join(str(seed) for seed in most['cities'])}"
         + (f" ({'; '.join(fewer)})" if fewer else "")
-        + f", {most['agents_per_city']} agents in each, and at least "
+        + f", {agents} agents in each"
+        + (f" ({'; '.join(others)})" if others else "")
+        + ", and at least "
         f"{min(row['episodes_per_city'] for row in rows)} paired episodes that nothing was chosen "
         "on. Rewards are published ones an episode. Intervals are 95 % between cities (Student's "
         "t). A figure without one is of a measurement that kept no figures by city: its verdict is "

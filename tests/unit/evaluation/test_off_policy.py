@@ -30,6 +30,7 @@ from parity311.evaluation.off_policy.propensity import (
 )
 from parity311.evaluation.off_policy.rosenbaum import bound_value, overturning_gamma
 from parity311.evaluation.off_policy.support import hold_to_support
+from parity311.evaluation.off_policy.validate import WHOLE, judge, share_interval
 from parity311.resampling import studentised
 
 pytestmark = pytest.mark.slow
@@ -157,6 +158,17 @@ def test_a_few_weights_that_make_all_of_the_spread_are_refused() -> None:
     alike = evaluate_policy(logs, target_chances(logs, BEHAVIOUR))
     np.testing.assert_allclose(alike.n_spread, alike.n_effective)
     assert alike.n_answerable[0] == 87
+
+
+@pytest.mark.parametrize(
+    ("n_hits", "n", "holds"), [(47, 57, False), (84, 96, False), (88, 96, True), (0, 0, True)]
+)
+def test_what_is_answered_must_be_able_to_be_what_it_says(n_hits: int, n: int, holds: bool) -> None:
+    """By hand: 47 of 57 and 84 of 96 answers cannot be 95 %, though the first could be 90."""
+    rows = [
+        {"estimator": name, "coverage_interval": share_interval(n_hits, n)} for name in ESTIMATORS
+    ]
+    assert (judge({"kind": WHOLE, "estimators": rows}) == "holds") == holds
 
 
 def test_bounds_are_the_extremes_over_all_allowed_weights() -> None:

@@ -20,7 +20,13 @@ from parity311.mdp.harness import Harness
 from parity311.studies.parity import world as parity_world
 from parity311.studies.parity.band_prices import PlayedPolicy, Span, counted_coverage, settle_band
 from parity311.studies.parity.learned import choose_learned
-from parity311.studies.parity.long_run import Years, gap_of, limit_used
+from parity311.studies.parity.long_run import (
+    Years,
+    gap_of,
+    limit_used,
+    measure_gap,
+    resample_years,
+)
 from parity311.studies.parity.policies import (
     AGENT,
     DUAL,
@@ -130,6 +136,13 @@ def test_a_smaller_weight_is_a_smaller_largest_price() -> None:
 )
 def test_the_limit_is_the_audits(coverage: list[float], used: float) -> None:
     assert limit_used(np.array(coverage)) == pytest.approx(used, abs=0.01)
+
+
+def test_where_nobody_is_served_there_is_no_gap_and_no_noise() -> None:
+    nobody, some = np.zeros((4, 5)), np.ones((4, 5))
+    years = Years(correct=nobody, actionable=some, reported=some, visits=nobody, complaints=some)
+    found = measure_gap(years, resample_years(4))
+    assert (found["value"], found["noise_floor"], found["corrected"]) == (0.0, 0.0, 0.0)
 
 
 def test_usual_reports_are_those_of_the_estimated_process() -> None:

@@ -121,7 +121,9 @@ def measure_gap(years: Years, weights: np.ndarray) -> dict[str, float]:
     samples = pooled_coverage(years, weights)
     gaps = gap_of(samples)
     mean = np.nanmean(samples[0])
-    level = gap_of(samples[1:] * divide(np.full_like(samples[0], mean), samples[0]))
+    level = np.zeros(1)
+    if mean > 0.0:  # Where nobody is served there is nothing to differ by.
+        level = gap_of(samples[1:] * divide(np.full_like(samples[0], mean), samples[0]))
     return {
         **interval(gaps, SHARE),
         "corrected": float(max(2.0 * gaps[0] - gaps[1:].mean(), 0.0)),
