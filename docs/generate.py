@@ -21,7 +21,7 @@ from typing import Any
 
 from tools.house import draw_plan
 
-from docs import under_reporting
+from docs import scale_figures, under_reporting
 from docs.audit_figures import audit_block, recommend_block, records_block, shapley_block
 from docs.ceilings import ceilings_block
 from docs.city_years import city_years_block
@@ -48,13 +48,6 @@ from docs.reproduction import (
     elevator_block,
     prices_block,
     reproduction_block,
-)
-from docs.scale_figures import (
-    bench_block,
-    engines_block,
-    kills_block,
-    paper_block,
-    rows_block,
 )
 from docs.seeds import seeds_table
 from docs.service_levels_figures import levels_block
@@ -302,11 +295,11 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "kills": kills_block,
     "service-levels": levels_block,
     "watch": watch_block,
-    "scale-engines": engines_block,
-    "scale-kills": kills_block,
-    "scale-bench": bench_block,
-    "scale-rows": rows_block,
-    "scale-paper": paper_block,
+    "scale-engines": scale_figures.engines_block,
+    "scale-kills": scale_figures.kills_block,
+    "scale-bench": scale_figures.bench_block,
+    "scale-rows": scale_figures.rows_block,
+    "scale-paper": scale_figures.paper_block,
 }
 
 
