@@ -21,7 +21,7 @@ from typing import Any
 
 from tools.house import draw_plan
 
-from docs import under_reporting
+from docs import scale_figures, under_reporting
 from docs.audit_figures import (
     audit_block,
     desk_block,
@@ -91,6 +91,7 @@ FILES = (
     "docs/how-to/retrain-a-policy.md",
     "docs/explanation/feedback.md",
     "docs/explanation/service-levels.md",
+    "docs/explanation/scale.md",
     "docs/index.md",
     "docs/reference/leaderboard.md",
     "docs/reference/environments.md",
@@ -302,6 +303,11 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "kills": kills_block,
     "service-levels": levels_block,
     "watch": watch_block,
+    "scale-engines": scale_figures.engines_block,
+    "scale-kills": scale_figures.kills_block,
+    "scale-bench": scale_figures.bench_block,
+    "scale-rows": scale_figures.rows_block,
+    "scale-paper": scale_figures.paper_block,
 }
 
 
