@@ -50,7 +50,7 @@ from docs.reproduction import (
     reproduction_block,
 )
 from docs.seeds import seeds_table
-from docs.service_levels_figures import levels_block
+from docs.service_levels_figures import levels_block, speed_block
 from docs.watch_figures import watch_block
 from parity311.city.departures import DEFAULT, WORLDS
 
@@ -293,6 +293,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "feedback": feedback_block,
     "kills": kills_block,
     "service-levels": levels_block,
+    "service-levels-speed": speed_block,
     "watch": watch_block,
 }
 
