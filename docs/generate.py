@@ -56,7 +56,7 @@ from docs.reproduction import (
     reproduction_block,
 )
 from docs.seeds import seeds_table
-from docs.service_levels_figures import levels_block
+from docs.service_levels_figures import levels_block, speed_block
 from docs.watch_figures import watch_block
 from parity311.city.departures import DEFAULT, WORLDS
 
@@ -302,6 +302,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "feedback": feedback_block,
     "kills": kills_block,
     "service-levels": levels_block,
+    "service-levels-speed": speed_block,
     "watch": watch_block,
     "scale-engines": scale_figures.engines_block,
     "scale-kills": scale_figures.kills_block,

@@ -34,6 +34,7 @@ from parity311.storage.strict_json import write_json
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs" / "results" / "service-levels.json"
+SPEED = KEPT.with_name("bench-sla.json")
 SEEDS = {
     "crane": tuple(range(2401, 2421)), "heat": (2401, 2402, 2403), "housing": (2401, 2402, 2403)
 }  # fmt: skip
@@ -122,6 +123,19 @@ def gather(folder: Path) -> dict[str, Any]:
         "share": SHARE, "confidence": CONFIDENCE, "years": YEARS, "check_years": CHECK_YEARS,
         "scenario": "measured, calibrated", "rows": rows,
     }  # fmt: skip
+
+
+def speed_block(kept: Path = SPEED) -> str:
+    """Designs a second beside the plain simulation, as `parity311 bench sla --json` kept it."""
+    found = json.loads(kept.read_text())
+    days = [f"{1000 * one:.1f}" for one in found["core_seconds_a_design_by_days"].values()]
+    sizes = [f"{1000 * one:.1f}" for one in found["core_seconds_a_design_by_size"].values()]
+    return (
+        f"`parity311 bench sla`: {found['designs_per_core_second']:.0f} designs a core and second, "
+        f"{found['times_as_many_per_core']:.0f} times plain Python of the same rules; one, two and "
+        f"three years take {', '.join(days)} ms, half, once and twice the requests "
+        f"{', '.join(sizes)} ms."
+    )
 
 
 def levels_block(kept: Path = KEPT) -> str:
