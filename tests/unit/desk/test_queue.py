@@ -6,6 +6,9 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from threading import Thread
+from time import sleep
+from typing import Any
 
 import pytest
 from sqlalchemy import select, text
@@ -14,12 +17,12 @@ from tests.unit.desk.conftest import open_small
 from tests.unit.desk.staff import HOST, START, SmallDesk, cases_of
 from tests.unit.lifecycle.offices import WHO, audit_row, write_audit
 
-from parity311.desk import accounts, cases
+from parity311.desk import accounts, cases, intake
 from parity311.desk.intake import NewComplaint, take_in
 from parity311.desk.offices import CameIn
 from parity311.desk.replay import feed
 from parity311.desk.tables import CaseRow
-from parity311.errors import InputError, RegistryError
+from parity311.errors import InputError, Parity311Error, RegistryError
 from parity311.records.journal_reader import read_journal
 from parity311.records.store import open_records
 
@@ -144,6 +147,65 @@ def test_a_complaint_that_comes_twice_is_taken_once(small: SmallDesk) -> None:
         assert json.loads(case.features)
     with small.desk.database.writing() as session, pytest.raises(InputError, match="tract"):
         take_in(session, office, [replace(one, complaint_id="x", tract="1")], START)
+
+
+def file_at_once(
+    small: SmallDesk, names: list[str], monkeypatch: pytest.MonkeyPatch, refused: str = ""
+) -> tuple[list[int], dict[str, Any]]:
+    """Complaints whose senders all wait while somebody else writes; how many a turn took."""
+    plain, sizes = intake.take_in, []
+
+    def counted(session: Any, office: Any, some: Any, *more: Any) -> list[intake.Taken]:
+        sizes.append(len(some))
+        found = plain(session, office, some, *more)
+        if refused in {one.complaint_id for one in some}:
+            raise InputError("refused")
+        return found
+
+    monkeypatch.setattr(intake, "take_in", counted)
+    filing, office, answers = intake.Filing(small.desk), small.desk.office("heat"), {}
+
+    def send(name: str) -> None:
+        try:
+            answers[name] = filing.file(
+                office, NewComplaint(name, "heat", "HEAT", "B", START, "36005000001")
+            )
+        except InputError as error:
+            answers[name] = error
+
+    senders = [Thread(target=send, args=(name,)) for name in names]
+    with small.desk.database.writing():
+        for one in senders:
+            one.start()
+        while len(filing._waiting) < len(names) - 1:
+            sleep(0.001)
+    for one in senders:
+        one.join()
+    return sizes, answers
+
+
+def test_what_is_filed_at_once_is_stored_together(
+    small: SmallDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"at-once-{number}" for number in range(6)]
+    sizes, answers = file_at_once(small, names, monkeypatch)
+    assert sizes == [1, 5]
+    assert {answers[name].tracking for name in names} == set(names)
+    with small.desk.database.reading() as session:
+        assert all(cases.find_case(session, name).n_reports == 1 for name in names)
+
+
+def test_one_that_is_refused_costs_the_others_nothing(
+    small: SmallDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"at-once-{number}" for number in range(4)]
+    _, answers = file_at_once(small, names, monkeypatch, refused="at-once-2")
+    assert isinstance(answers["at-once-2"], InputError)
+    with small.desk.database.reading() as session:
+        for name in ("at-once-0", "at-once-1", "at-once-3"):
+            assert cases.find_case(session, name).complaint_id == answers[name].tracking
+        with pytest.raises(Parity311Error):
+            cases.find_case(session, "at-once-2")
 
 
 def test_a_replay_goes_on_where_it_was(small: SmallDesk) -> None:

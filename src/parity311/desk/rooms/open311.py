@@ -17,7 +17,7 @@ from sqlalchemy import select
 from parity311.desk import keys
 from parity311.desk.explaining import ENDED
 from parity311.desk.georeport import SPECIFICATION, answer, city_time, zoned
-from parity311.desk.intake import NewComplaint, nearest_tract, take_in
+from parity311.desk.intake import Filing, NewComplaint, nearest_tract
 from parity311.desk.limits import Bucket
 from parity311.desk.offices import DeskOffice
 from parity311.desk.refusals import DeskRefusal, NothingThereError
@@ -126,8 +126,8 @@ def file_request(caller: Caller, kind: Kind, fields: Fields) -> Response:
         raise DeskRefusal("service_code was not given; services.json lists what there is.")
     office = desk.office(given["service_code"])
     complaint = _read_complaint(caller, office, given)
-    with desk.database.writing() as session:
-        (taken,) = take_in(session, office, [complaint], desk.clock.now(), desk.blind_share)
+    filing: Filing = desk.more.setdefault("filing", Filing(desk))
+    taken = filing.file(office, complaint)
     caller.request.state.timings = {
         "score": taken.scored_ms, "score-cpu": taken.scored_cpu_ms
     }  # fmt: skip
