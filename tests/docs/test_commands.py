@@ -41,7 +41,7 @@ PAGES = sorted(
     ]
 )
 CITY = "cities/small-7-measured-calibrated"
-DOMAINS = ("boiler", "complaint_triage", "drainage", "ert", "heat")
+DOMAINS = ("boiler", "complaint_triage", "drainage", "ert", "heat", "scaffold")
 """Domains of the city that the pages' commands ask for."""
 FILES = re.compile(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", re.DOTALL)
 NAMES = (environment_id, former_id)
@@ -91,6 +91,7 @@ NOT_RUN = (
     Reason("parity311 serve", "serves until it is stopped; tests/unit/desk and tests/browser"),
     Reason("parity311 backup", "needs a desk; tests/unit/desk/test_backup.py has one"),
     Reason("parity311 restore", "the same"),
+    Reason("parity311 desk-export", "needs a desk; tests/unit/desk has one"),
     Reason("python -m tests.golden", "tests/golden writes one domain's figures"),
     Reason("python -m docs.reproduction", "needs a reproduction of hours"),
     Reason("python -m docs.reproduce_there", "is one"),

@@ -112,7 +112,14 @@ class LocalEngine:
             return said
         busy = {one.pipe: name for name, one in self._workers.items() if one.is_busy}
         ready = wait(list(busy), timeout=seconds)
-        return [(busy[pipe], self._workers[busy[pipe]].hear()) for pipe in ready]  # type: ignore[index]
+        return [self._hear_one(busy[pipe]) for pipe in ready]  # type: ignore[index]
+
+    def _hear_one(self, name: str) -> Answer:
+        said = self._workers[name].hear()
+        if said is None:
+            # Lost once: the end of its pipe would be heard again until somebody takes its place.
+            self._workers.pop(name).end()
+        return name, said
 
     def close(self) -> None:
         """End all workers, and kill who does not."""

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from parity311.agents.package import MANIFEST, WEIGHTS, Arrays, Package, flatten, write_package
+from parity311.engines.backlog.rules import check_takes_its_action
 from parity311.engines.heuristics import rule_arrays
 from parity311.errors import unknown_name
 from parity311.mdp.contract import N_STRATA, REWARD_NAMES, TODAYS_RULE
@@ -139,6 +140,7 @@ def rule_maker(harness: Harness, rule: str, preference: np.ndarray) -> Callable[
         return partial(solve, preference=preference)
     if rule not in domain.heuristics:
         raise unknown_name(f"rule of {domain.slug}", rule, domain.heuristics)
+    check_takes_its_action(rule, domain.heuristics[rule], harness)
     return domain.heuristics[rule]
 
 

@@ -63,10 +63,9 @@ def test_what_was_kept_is_told_in_public(promising: SmallDesk) -> None:
     with promising.desk.database.writing() as session:
         for number in range(40):
             on = date(2024, 3, 9) + timedelta(days=number >= 30)
-            case = cases.find_case(session, f"one-{number}")
-            seen = VisitRow(visit_id=f"v-{number}", attempt=1, visited_at=f"{on}T15:00:00",
-                            result="no_access")  # fmt: skip
-            record_visit(session, case, seen)
+            seen = VisitRow(visit_id=f"v-{number}", complaint_id=f"one-{number}", attempt=1,
+                            visited_at=f"{on}T15:00:00", result="no_access")  # fmt: skip
+            record_visit(session, seen)
     own = promising.desk.office("heat").promised
     assert own is not None
     promised = {"heat": own}

@@ -116,6 +116,17 @@ def test_a_killed_worker_costs_one_try_and_no_other_job(tmp_path: Path) -> None:
     assert not [path for path in (tmp_path / "out").iterdir() if "partial" in path.name]
 
 
+def test_a_worker_that_dies_for_the_last_time_is_lost_once(tmp_path: Path) -> None:
+    """Nobody takes its place where nothing waits, and others are still heard for a while."""
+    always = make_jobs(tmp_path / "dies", 1, "always_die")[0]
+    slow = replace(
+        make_jobs(tmp_path / "slow", 1)[0],
+        spec={"number": 1, "notes": str(tmp_path / "slow"), "seconds": 3.0},
+    )
+    found = run_jobs([always, slow], LocalEngine(2), folder=tmp_path / "out")
+    assert [(one.state, one.tries) for one in found] == [("failed", 3), ("done", 1)]
+
+
 def test_a_users_error_fails_at_once_and_the_others_go_on(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     jobs = [

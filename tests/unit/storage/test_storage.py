@@ -223,7 +223,10 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path: Path, work: Any) -> No
 
 
 def test_a_sweep_keeps_the_params_it_was_started_with(tmp_path: Path) -> None:
+    """From its first chunk on; one that no engine took on is begun again."""
+    sweep_into(tmp_path / "sweep", worth=3.0)
     sweep_into(tmp_path / "sweep")
+    (tmp_path / "sweep" / "chunk-0000").mkdir()
     before = (tmp_path / "sweep" / "params.safetensors").read_bytes()
     with pytest.raises(TrainingError, match="already holds a sweep"):
         sweep_into(tmp_path / "sweep", worth=2.0)

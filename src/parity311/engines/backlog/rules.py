@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from parity311.arrays import jax, jnp
 from parity311.engines import heuristics
+from parity311.errors import InputError
 from parity311.mdp.contract import Policy
 from parity311.mdp.harness import Harness
 
@@ -63,15 +65,38 @@ def action_names(harness: Harness) -> list[str]:
     return [action.name for action in harness.domain.actions_of(harness.action_set)]
 
 
-def play_action(name: str, otherwise: str) -> Maker:
+@dataclass(frozen=True)
+class OneAction:
     """Maker of the rule that always takes one action; another where the action set lacks it."""
 
-    def make(params: Any, harness: Harness) -> Policy:
+    name: str
+    otherwise: str
+
+    def __call__(self, params: Any, harness: Harness) -> Policy:
+        """Make the rule."""
         del params
         names = action_names(harness)
-        return heuristics.always(names.index(name if name in names else otherwise))
+        return heuristics.always(names.index(self.name if self.name in names else self.otherwise))
 
-    return make
+
+def play_action(name: str, otherwise: str) -> OneAction:
+    """Maker of the rule that always takes `name`, or `otherwise` where the action set lacks it."""
+    return OneAction(name, otherwise)
+
+
+def stands_in(make: Maker, harness: Harness) -> bool:
+    """Whether a rule would take another action than its name says, for want of its own."""
+    return isinstance(make, OneAction) and make.name not in action_names(harness)
+
+
+def check_takes_its_action(rule: str, make: Maker, harness: Harness) -> None:
+    """Refuse a rule that stands in for another: kept or judged alone, it would be misnamed."""
+    if isinstance(make, OneAction) and stands_in(make, harness):
+        raise InputError(
+            f"Rule {rule!r} of {harness.domain.slug!r} takes {make.name}, which is none of its "
+            f"{harness.action_set} actions ({', '.join(action_names(harness))}); choose another "
+            "rule, or the extended actions where they can be chosen (--action-set extended)."
+        )
 
 
 def play_at_random(*left_out: str) -> Maker:

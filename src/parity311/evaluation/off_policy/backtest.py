@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from parity311.domains import get_domain
+from parity311.engines.backlog.rules import check_takes_its_action, stands_in
 from parity311.errors import InputError, unknown_name
 from parity311.estimation.world import ESTIMATOR, make_world, params_for
 from parity311.evaluation.off_policy.estimate import (
@@ -161,8 +162,9 @@ def _policies(harness: Harness, params: Any, wanted: Sequence[str]) -> list[tupl
     """Rules by name and saved policies by folder."""
     rules = harness.domain.heuristics
     found = []
-    for name in wanted or list(rules):
+    for name in wanted or [name for name, make in rules.items() if not stands_in(make, harness)]:
         if name in rules:
+            check_takes_its_action(name, rules[name], harness)
             found.append((name, rules[name](params, harness)))
         elif Path(name).is_dir():
             found.append((Path(name).name, _load(Path(name), harness)))
