@@ -105,7 +105,7 @@ SHORTENED = {
     "parity311 backtest drainage": " --policy never",
     "parity311 train boiler": " --steps 200",
     "parity311 bench off-policy": " --logs 20 --truth-episodes 1000",
-    "parity311 backtest ert --records log.parquet": " --policy never",
+    "parity311 backtest ert --records log.parquet": " --policy always",
     "parity311 policies make": " --draws 0",
     "parity311 evaluate": " --years 1",
     "parity311 sla design": " --generations 2 --population 8 --floor 0",
