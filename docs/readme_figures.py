@@ -13,15 +13,23 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from docs.parity_figures import KEPT, LEARNED, ROOT, over_cities, pick, read
+from docs.parity_in_city import DOMAINS as IN_CITY
+from docs.parity_in_city import FEWEST, of_domain, pairs
+from docs.parity_in_city import LEARNED as PRICED
 from parity311.domains import get_domain
 from parity311.report import pictures
 from parity311.report.pictures import Axis, Estimate, Series
 
 PICTURE = ROOT / "docs" / "what-came-out.svg"
 CITY_YEARS = ROOT / "docs" / "results" / "city-years.json"
-DOMAINS = ("heat", "housing", "elevator", "boiler")
+DOMAINS = ("heat", "elevator", "housing", "boiler")
 """In the order of the table: complaints first, filings last."""
+FAR_OFF = 1.5
+"""Factor between what today's rule covers in the process and in the city from which on the process
+is no picture of the city: what it says of that domain is no headline."""
 ALIKE = "measured, calibrated"
 UNEQUAL = "strong, scarce"
 PAID = "dqn_equity"
@@ -45,23 +53,47 @@ def figures(slug: str) -> dict[str, Any]:
         "found": change("correct_a_year"),
         "visits": change("visits_per_complaint"),
         "narrower": sum(own["gap"]["value"] < other["gap"]["value"] for other, own in pairs),
+        "covers": float(np.mean([np.mean(row["coverage"]) for row in today])),
+        "covers_in_city": _today_in_city(slug),
     }
+
+
+def _today_in_city(slug: str) -> float | None:
+    """What today's rule covers in the city itself where visits are scarce; None if not played."""
+    rows = [
+        one["coverage"]
+        for row in json.loads(CITY_YEARS.read_text())["rows"]
+        if row["domain"] == slug and row["scenario"] == UNEQUAL
+        for one in row["policies"]
+        if one["policy"] == "today's rule"
+    ]
+    return float(np.mean(rows)) if rows else None
+
+
+def is_far_off(one: dict[str, Any]) -> bool:
+    """Whether the process covers under today's rule what the city by no means does."""
+    there = one["covers_in_city"]
+    return there is not None and not 1.0 / FAR_OFF <= one["covers"] / there <= FAR_OFF
 
 
 def came_out_block(docs: str = "docs/", has_table: bool = True) -> str:
     """Sentences, picture and table of README; `docs` is the way from the page to the docs."""
     of = {slug: figures(slug) for slug in DOMAINS}
-    heat, housing = of["heat"], of["housing"]
+    believed = {slug: one for slug, one in of.items() if not is_far_off(one)}
+    played = [slug for slug, one in believed.items() if one["covers_in_city"] is not None]
     years = min(one["years"] for one in of.values())
     lines = [
-        f"Tried in {heat['n']} made-up cities nobody had looked at, where rich areas call far more "
-        "often and visits are few. The *gap* is how many more of 100 problems a visit finds in the "
-        "best served fifth by income than in the worst.",
+        f"Tried in {of[DOMAINS[0]]['n']} made-up cities nobody had looked at, where rich areas "
+        "call far more often and visits are few. The *gap* is how many more of 100 problems a "
+        "visit finds in the best served fifth by income than in the worst.",
         "",
-        f"- **Housing**: the learned rule cuts the gap from **{_points(housing['today'])} to "
-        f"{_points(housing['learned'])} points**, {_found(housing['found'])}.",
-        f"- **Heat**: from **{_points(heat['today'])} to {_points(heat['learned'])} points**, "
-        f"{_found(heat['found'])}, {_visits(heat)}.",
+        *(
+            f"- **{get_domain(slug).title}**: the learned rule cuts the gap from "
+            f"**{_points(of[slug]['today'])} to {_points(of[slug]['learned'])} points**, "
+            f"{_found(of[slug]['found'])}, {_visits(of[slug])}."
+            for slug in played
+        ),
+        *(f"- {_say_far_off(slug, one)}" for slug, one in of.items() if is_far_off(one)),
         f"- {_say_alike()}",
         "",
         f"![Gap under today's rule and under the learned rule]({docs}{PICTURE.name})",
@@ -75,15 +107,24 @@ def came_out_block(docs: str = "docs/", has_table: bool = True) -> str:
         else f"{years} simulated years a city or more; bars are 95 % intervals between cities. "
     )
     lines[-1] += f"[How it was measured]({docs}explanation/price-of-parity.md)."
-    lines += ["", f"{say_in_the_city()} [In the city]({docs}explanation/city-years.md)."]
+    lines += ["", f"{say_in_the_city()} [In the city]({docs}explanation/price-of-parity.md)."]
     return "\n".join(lines)
+
+
+def _say_far_off(slug: str, one: dict[str, Any]) -> str:
+    """Why a domain's row of the table is no headline."""
+    return (
+        f"**{get_domain(slug).title}** is no headline: under today's rule the process these years "
+        f"are of finds {100 * one['covers']:.1f} of 100 problems in time, the made-up city itself "
+        f"{100 * one['covers_in_city']:.1f}."
+    )
 
 
 def _table(of: dict[str, dict[str, Any]]) -> list[str]:
     lines = [
         "| domain | gap, today's rule | gap, learned rule | found, against today's rule | visits | "
-        "smaller gap in |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "smaller gap in | today's rule finds, of 100: here, in the city itself |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for slug, one in of.items():
         cells = [
@@ -93,24 +134,52 @@ def _table(of: dict[str, dict[str, Any]]) -> list[str]:
             _percent(one["found"]),
             _percent(one["visits"]),
             f"{one['narrower']} of {one['n']} cities",
+            f"{100 * one['covers']:.1f}, {_of_hundred(one['covers_in_city'])}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
+def _of_hundred(share: float | None) -> str:
+    return "not played" if share is None else f"{100 * share:.1f}"
+
+
 def say_in_the_city() -> str:
     """That the years above are a simpler process's, and what came out in the fuller city."""
     parts = []
-    for slug in ("heat", "housing"):
-        gaps, _ = _paid_against_today(slug, UNEQUAL)
-        value, low, high = (100 * end for end in over_cities(gaps))
-        change = f"{abs(value):.1f} points"
-        way = f"wider by {change}" if low > 0.0 else f"narrower by {change}"
-        parts.append(f"{slug}'s gap {'as it was' if low <= 0.0 <= high else way}")
+    for slug in IN_CITY:
+        found = of_domain(slug)
+        if len(found) < FEWEST:
+            continue
+        before, after = (
+            over_cities([one["in_city"][name]["gap"] for one in found])
+            for name in ("today's rule", PRICED)
+        )
+        noise = 100 * max(one["in_city"][PRICED]["noise"] for one in found)
+        mean, low, high = (
+            100 * end for end in over_cities(list(pairs(found, PRICED, "overall", "in_city")))
+        )
+        covers = (
+            ""
+            if low <= 0.0 <= high
+            else f", covering {abs(mean):.1f} points {'more' if mean > 0 else 'less'}"
+        )
+        parts.append(
+            f"{get_domain(slug).title.lower()} from {_points(before)} to {_points(after)} points "
+            f"in {len(found)} cities (of which chance alone shows up to {noise:.1f}){covers}"
+        )
+    start = "Those years are of a simpler process with the city's true figures. "
+    left = [
+        get_domain(slug).title
+        for slug in DOMAINS
+        if slug not in IN_CITY or len(of_domain(slug)) < FEWEST
+    ]
+    words = f"; of {' and '.join(left)} it is not known." if left and parts else "."
+    if not parts:
+        return f"{start}The learned rule above was not yet played in the made-up city itself."
     return (
-        "Those years are of a simpler process with the city's true figures. In the made-up city "
-        f"itself, day by day, another learned rule, paid for coverage, left {' and '.join(parts)}; "
-        "the learned rule above was not played there."
+        f"{start}In the made-up city itself, day by day, the same kind of rule takes the gap of "
+        f"{'; of '.join(parts)}{words}"
     )
 
 
