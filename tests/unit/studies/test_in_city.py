@@ -9,9 +9,17 @@ import numpy as np
 import pytest
 from tests.served import save_package
 
+from parity311.errors import InputError
 from parity311.evaluation.rollout import Contender
 from parity311.serving.policy import load_policy
-from parity311.studies.parity.in_city import PACE, describe_counts, move, with_settled
+from parity311.studies.parity.in_city import (
+    PACE,
+    PlayConfig,
+    describe_counts,
+    move,
+    play_in_city,
+    with_settled,
+)
 from parity311.studies.parity.policies import AGENT, DUAL, STATIC, Policy
 
 NEED = np.tile([2_000, 1_500, 1_000, 800, 500, 60], (3, 1))
@@ -67,3 +75,10 @@ def test_settled_prices_move_on_and_keep_their_start() -> None:
     assert (moving.family, moving.contender.price_step) == (DUAL, 0.02)
     assert moving.contender.prices is prices
     assert move(replace(rule, family=AGENT), 0.02).family == AGENT
+
+
+def test_a_domain_that_is_served_otherwise_than_scored_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not served with; play it with `parity311 evaluate`"):
+        play_in_city("boiler", tmp_path, PlayConfig())
+    with pytest.raises(InputError, match="'snad' is not among those"):
+        play_in_city("snad", tmp_path, PlayConfig())

@@ -21,6 +21,7 @@ import numpy as np
 from parity311.city.incumbent import EXPLORATION_SHARE
 from parity311.city.played import PlayedFigures
 from parity311.city.replay import open_replay
+from parity311.errors import InputError
 from parity311.estimation.world import World, make_world
 from parity311.mdp.contract import N_KNOWN_STRATA
 from parity311.mdp.harness import Harness
@@ -62,6 +63,11 @@ class PlayConfig:
 def play_in_city(slug: str, city: Path, config: PlayConfig) -> dict[str, Any]:
     """Make a domain's policies from a city's first years and score them in both of its truths."""
     domain, _ = split_canvass(slug)
+    if domain.play.cases is not None:
+        raise InputError(
+            f"In {slug!r} a policy is scored with a threshold that holds it to the visits there "
+            "are, which it is not served with; play it with `parity311 evaluate`."
+        )
     records = open_records(city)
     world = make_world(domain, records)
     study = ParityWorld(
