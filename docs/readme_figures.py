@@ -32,6 +32,8 @@ FAR_OFF = 1.5
 is no picture of the city: what it says of that domain is no headline."""
 ALIKE = "measured, calibrated"
 UNEQUAL = "strong, scarce"
+RULE = "thresholds"
+"""The rule with coverage prices of city-years.json."""
 PAID = "dqn_equity"
 """The learned rule of city-years.json that is paid for coverage: trained without settled prices."""
 
@@ -146,40 +148,59 @@ def _of_hundred(share: float | None) -> str:
 
 def say_in_the_city() -> str:
     """That the years above are a simpler process's, and what came out in the fuller city."""
-    parts = []
-    for slug in IN_CITY:
-        found = of_domain(slug)
-        if len(found) < FEWEST:
-            continue
-        before, after = (
-            over_cities([one["in_city"][name]["gap"] for one in found])
-            for name in ("today's rule", PRICED)
-        )
-        noise = 100 * max(one["in_city"][PRICED]["noise"] for one in found)
-        mean, low, high = (
-            100 * end for end in over_cities(list(pairs(found, PRICED, "overall", "in_city")))
-        )
-        covers = (
-            ""
-            if low <= 0.0 <= high
-            else f", covering {abs(mean):.1f} points {'more' if mean > 0 else 'less'}"
-        )
-        parts.append(
-            f"{get_domain(slug).title.lower()} from {_points(before)} to {_points(after)} points "
-            f"in {len(found)} cities (of which chance alone shows up to {noise:.1f}){covers}"
-        )
-    start = "Those years are of a simpler process with the city's true figures. "
-    left = [
-        get_domain(slug).title
-        for slug in DOMAINS
-        if slug not in IN_CITY or len(of_domain(slug)) < FEWEST
+    played = [slug for slug in IN_CITY if len(of_domain(slug)) >= FEWEST]
+    learned = [_say_learned(slug) for slug in played]
+    rules = [
+        f"{get_domain(slug).title.lower()} from {_points(before)} to {_points(after)} points"
+        for slug in IN_CITY
+        if slug not in played and not is_far_off(figures(slug))
+        for before, after in [(_in_city(slug, "today's rule"), _in_city(slug, RULE))]
     ]
-    words = f"; of {' and '.join(left)} it is not known." if left and parts else "."
-    if not parts:
-        return f"{start}The learned rule above was not yet played in the made-up city itself."
+    n_cities = len({row["seed"] for row in json.loads(CITY_YEARS.read_text())["rows"]})
+    lines = ["Those years are of a simpler process with the city's true figures."]
+    if learned:
+        lines.append(
+            "In the made-up city itself, day by day, a rule learned in the same way takes the gap "
+            f"of {'; of '.join(learned)}."
+        )
+    if rules:
+        lines.append(
+            "In the made-up city itself, day by day, a rule with such prices that has learned "
+            f"nothing takes the gap of {' and of '.join(rules)} in {n_cities} cities, of which "
+            "chance alone shows a part; the learned rule was not played there yet."
+        )
+    return " ".join(lines)
+
+
+def _say_learned(slug: str) -> str:
+    """What the learned rule with settled prices came to in the city, in words."""
+    found = of_domain(slug)
+    before, after = (
+        over_cities([one["in_city"][name]["gap"] for one in found])
+        for name in ("today's rule", PRICED)
+    )
+    noise = 100 * np.mean([one["in_city"][PRICED]["noise"] for one in found])
+    mean, low, high = (
+        100 * end for end in over_cities(list(pairs(found, PRICED, "overall", "in_city")))
+    )
+    more = f"{abs(mean):.1f} points {'more' if mean > 0 else 'less'}"
+    covers = "as much" if low <= 0.0 <= high else more
     return (
-        f"{start}In the made-up city itself, day by day, the same kind of rule takes the gap of "
-        f"{'; of '.join(parts)}{words}"
+        f"{get_domain(slug).title.lower()} from {_points(before)} to {_points(after)} points in "
+        f"{len(found)} cities (chance alone shows {noise:.1f}), covering {covers}"
+    )
+
+
+def _in_city(slug: str, policy: str) -> tuple[float, float, float]:
+    """Gap of a rule in the city's test year, over the cities of city-years.json."""
+    return over_cities(
+        [
+            one["gap"]
+            for row in json.loads(CITY_YEARS.read_text())["rows"]
+            if row["domain"] == slug and row["scenario"] == UNEQUAL
+            for one in row["policies"]
+            if one["policy"] == policy
+        ]
     )
 
 
