@@ -45,6 +45,7 @@ from docs.metrics import metrics_block
 from docs.off_policy_figures import off_policy_block
 from docs.other_seeds import seeds_block
 from docs.parity_figures import inspectors_block, parity_block, parity_tables_block
+from docs.parity_in_city import parity_in_city_block
 from docs.python_reference import python_block
 from docs.quality_figures import quality_block
 from docs.readme_figures import came_out_block
@@ -278,6 +279,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "frontier-sensitivity": sensitivity_block,
     "ceilings": ceilings_block,
     "city-years": city_years_block,
+    "parity-in-city": parity_in_city_block,
     "reproduction": reproduction_block,
     "reproduction-apart": apart_block,
     "reproduction-choices": choices_block,

@@ -13,17 +13,27 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from docs.parity_figures import KEPT, LEARNED, ROOT, over_cities, pick, read
+from docs.parity_in_city import DOMAINS as IN_CITY
+from docs.parity_in_city import FEWEST, of_domain, pairs
+from docs.parity_in_city import LEARNED as PRICED
 from parity311.domains import get_domain
 from parity311.report import pictures
 from parity311.report.pictures import Axis, Estimate, Series
 
 PICTURE = ROOT / "docs" / "what-came-out.svg"
 CITY_YEARS = ROOT / "docs" / "results" / "city-years.json"
-DOMAINS = ("heat", "housing", "elevator", "boiler")
+DOMAINS = ("heat", "elevator", "housing", "boiler")
 """In the order of the table: complaints first, filings last."""
+FAR_OFF = 1.5
+"""Factor between what today's rule covers in the process and in the city from which on the process
+is no picture of the city: what it says of that domain is no headline."""
 ALIKE = "measured, calibrated"
 UNEQUAL = "strong, scarce"
+RULE = "thresholds"
+"""The rule with coverage prices of city-years.json."""
 PAID = "dqn_equity"
 """The learned rule of city-years.json that is paid for coverage: trained without settled prices."""
 
@@ -45,23 +55,47 @@ def figures(slug: str) -> dict[str, Any]:
         "found": change("correct_a_year"),
         "visits": change("visits_per_complaint"),
         "narrower": sum(own["gap"]["value"] < other["gap"]["value"] for other, own in pairs),
+        "covers": float(np.mean([np.mean(row["coverage"]) for row in today])),
+        "covers_in_city": _today_in_city(slug),
     }
+
+
+def _today_in_city(slug: str) -> float | None:
+    """What today's rule covers in the city itself where visits are scarce; None if not played."""
+    rows = [
+        one["coverage"]
+        for row in json.loads(CITY_YEARS.read_text())["rows"]
+        if row["domain"] == slug and row["scenario"] == UNEQUAL
+        for one in row["policies"]
+        if one["policy"] == "today's rule"
+    ]
+    return float(np.mean(rows)) if rows else None
+
+
+def is_far_off(one: dict[str, Any]) -> bool:
+    """Whether the process covers under today's rule what the city by no means does."""
+    there = one["covers_in_city"]
+    return there is not None and not 1.0 / FAR_OFF <= one["covers"] / there <= FAR_OFF
 
 
 def came_out_block(docs: str = "docs/", has_table: bool = True) -> str:
     """Sentences, picture and table of README; `docs` is the way from the page to the docs."""
     of = {slug: figures(slug) for slug in DOMAINS}
-    heat, housing = of["heat"], of["housing"]
+    believed = {slug: one for slug, one in of.items() if not is_far_off(one)}
+    played = [slug for slug, one in believed.items() if one["covers_in_city"] is not None]
     years = min(one["years"] for one in of.values())
     lines = [
-        f"Tried in {heat['n']} made-up cities nobody had looked at, where rich areas call far more "
-        "often and visits are few. The *gap* is how many more of 100 problems a visit finds in the "
-        "best served fifth by income than in the worst.",
+        f"Tried in {of[DOMAINS[0]]['n']} made-up cities nobody had looked at, where rich areas "
+        "call far more often and visits are few. The *gap* is how many more of 100 problems a "
+        "visit finds in the best served fifth by income than in the worst.",
         "",
-        f"- **Housing**: the learned rule cuts the gap from **{_points(housing['today'])} to "
-        f"{_points(housing['learned'])} points**, {_found(housing['found'])}.",
-        f"- **Heat**: from **{_points(heat['today'])} to {_points(heat['learned'])} points**, "
-        f"{_found(heat['found'])}, {_visits(heat)}.",
+        *(
+            f"- **{get_domain(slug).title}**: the learned rule cuts the gap from "
+            f"**{_points(of[slug]['today'])} to {_points(of[slug]['learned'])} points**, "
+            f"{_found(of[slug]['found'])}, {_visits(of[slug])}."
+            for slug in played
+        ),
+        *(f"- {_say_far_off(slug, one)}" for slug, one in of.items() if is_far_off(one)),
         f"- {_say_alike()}",
         "",
         f"![Gap under today's rule and under the learned rule]({docs}{PICTURE.name})",
@@ -75,15 +109,24 @@ def came_out_block(docs: str = "docs/", has_table: bool = True) -> str:
         else f"{years} simulated years a city or more; bars are 95 % intervals between cities. "
     )
     lines[-1] += f"[How it was measured]({docs}explanation/price-of-parity.md)."
-    lines += ["", f"{say_in_the_city()} [In the city]({docs}explanation/city-years.md)."]
+    lines += ["", f"{say_in_the_city()} [In the city]({docs}explanation/price-of-parity.md)."]
     return "\n".join(lines)
+
+
+def _say_far_off(slug: str, one: dict[str, Any]) -> str:
+    """Why a domain's row of the table is no headline."""
+    return (
+        f"**{get_domain(slug).title}** is no headline: under today's rule the process these years "
+        f"are of finds {100 * one['covers']:.1f} of 100 problems in time, the made-up city itself "
+        f"{100 * one['covers_in_city']:.1f}."
+    )
 
 
 def _table(of: dict[str, dict[str, Any]]) -> list[str]:
     lines = [
         "| domain | gap, today's rule | gap, learned rule | found, against today's rule | visits | "
-        "smaller gap in |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "smaller gap in | today's rule finds, of 100: here, in the city itself |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for slug, one in of.items():
         cells = [
@@ -93,24 +136,71 @@ def _table(of: dict[str, dict[str, Any]]) -> list[str]:
             _percent(one["found"]),
             _percent(one["visits"]),
             f"{one['narrower']} of {one['n']} cities",
+            f"{100 * one['covers']:.1f}, {_of_hundred(one['covers_in_city'])}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
+def _of_hundred(share: float | None) -> str:
+    return "not played" if share is None else f"{100 * share:.1f}"
+
+
 def say_in_the_city() -> str:
     """That the years above are a simpler process's, and what came out in the fuller city."""
-    parts = []
-    for slug in ("heat", "housing"):
-        gaps, _ = _paid_against_today(slug, UNEQUAL)
-        value, low, high = (100 * end for end in over_cities(gaps))
-        change = f"{abs(value):.1f} points"
-        way = f"wider by {change}" if low > 0.0 else f"narrower by {change}"
-        parts.append(f"{slug}'s gap {'as it was' if low <= 0.0 <= high else way}")
+    played = [slug for slug in IN_CITY if len(of_domain(slug)) >= FEWEST]
+    learned = [_say_learned(slug) for slug in played]
+    rules = [
+        f"{get_domain(slug).title.lower()} from {_points(before)} to {_points(after)} points"
+        for slug in IN_CITY
+        if slug not in played and not is_far_off(figures(slug))
+        for before, after in [(_in_city(slug, "today's rule"), _in_city(slug, RULE))]
+    ]
+    n_cities = len({row["seed"] for row in json.loads(CITY_YEARS.read_text())["rows"]})
+    lines = ["Those years are of a simpler process with the city's true figures."]
+    if learned:
+        lines.append(
+            "In the made-up city itself, day by day, a rule learned in the same way takes the gap "
+            f"of {'; of '.join(learned)}."
+        )
+    if rules:
+        lines.append(
+            "In the made-up city itself, day by day, a rule with such prices that has learned "
+            f"nothing takes the gap of {' and of '.join(rules)} in {n_cities} cities, of which "
+            "chance alone shows a part; the learned rule was not played there yet."
+        )
+    return " ".join(lines)
+
+
+def _say_learned(slug: str) -> str:
+    """What the learned rule with settled prices came to in the city, in words."""
+    found = of_domain(slug)
+    before, after = (
+        over_cities([one["in_city"][name]["gap"] for one in found])
+        for name in ("today's rule", PRICED)
+    )
+    noise = 100 * np.mean([one["in_city"][PRICED]["noise"] for one in found])
+    mean, low, high = (
+        100 * end for end in over_cities(list(pairs(found, PRICED, "overall", "in_city")))
+    )
+    more = f"{abs(mean):.1f} points {'more' if mean > 0 else 'less'}"
+    covers = "as much" if low <= 0.0 <= high else more
     return (
-        "Those years are of a simpler process with the city's true figures. In the made-up city "
-        f"itself, day by day, another learned rule, paid for coverage, left {' and '.join(parts)}; "
-        "the learned rule above was not played there."
+        f"{get_domain(slug).title.lower()} from {_points(before)} to {_points(after)} points in "
+        f"{len(found)} cities (chance alone shows {noise:.1f}), covering {covers}"
+    )
+
+
+def _in_city(slug: str, policy: str) -> tuple[float, float, float]:
+    """Gap of a rule in the city's test year, over the cities of city-years.json."""
+    return over_cities(
+        [
+            one["gap"]
+            for row in json.loads(CITY_YEARS.read_text())["rows"]
+            if row["domain"] == slug and row["scenario"] == UNEQUAL
+            for one in row["policies"]
+            if one["policy"] == policy
+        ]
     )
 
 

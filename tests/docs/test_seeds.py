@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,11 @@ def used_seeds(found: object, name: str = "") -> set[int]:
         return set().union(set(), *(used_seeds(value, key) for key, value in found.items()))
     if isinstance(found, list):
         return set().union(set(), *(used_seeds(value, name) for value in found))
-    is_city = name in ("seed", "city", "city_seed", "cities", "city_seeds")
-    return {found} if is_city and isinstance(found, int) and found >= 100 else set()
+    if name not in ("seed", "city", "city_seed", "cities", "city_seeds"):
+        return set()
+    if isinstance(found, str):
+        return {int(seed) for seed in re.findall(r"^(?:small|nyc)-(\d{3,})$", found)}
+    return {found} if isinstance(found, int) and found >= 100 else set()
 
 
 @pytest.mark.parametrize("path", sorted(RESULTS.rglob("*.json")), ids=lambda path: path.name)
@@ -31,7 +35,8 @@ def test_every_kept_city_is_registered(path: Path) -> None:
 def test_the_kept_quality_rows_are_seen_by_this_test() -> None:
     kept = json.loads((RESULTS / "quality.json").read_text())
     assert used_seeds(kept)
-    assert used_seeds({"settings": [{"cities": [4711]}]}) - seeds.registered_seeds() == {4711}
+    for cities in ([4711], ["small-4711"], "nyc-4711"):
+        assert used_seeds({"settings": [{"city": cities}]}) - seeds.registered_seeds() == {4711}
 
 
 def test_a_range_in_the_register_is_read_whole(tmp_path: Path) -> None:

@@ -53,6 +53,13 @@ def parity_command(
     factors: Annotated[
         str, typer.Option(help="Factors on the inspectors, beside 1; empty: none.")
     ] = "0.25,0.5,2,4",
+    in_city: Annotated[
+        int,
+        typer.Option(
+            help="Play instead so many test years of the city itself, beside the process.",
+            callback=within(0, 1_000),
+        ),
+    ] = 0,
     runs: Runs = Path("runs"),
     engine: EngineName = "local",
     address: Address = "",
@@ -61,6 +68,11 @@ def parity_command(
     as_json: Json = False,
 ) -> None:
     """Say what parity costs: chosen on validation, scored on test years, beside its floor."""
+    if in_city:
+        if prepare is not None:
+            raise InputError("--prepare writes a world, --in-city plays one; give one of them.")
+        _play_in_city(domain, city, in_city, years, settling, agent_steps, as_json)
+        return
     from parity311.jobs.choose import choose_engine
     from parity311.studies.parity.study import StudyConfig, parse_factors, study_worlds
     from parity311.studies.parity.world import prepare_world
@@ -88,6 +100,39 @@ def parity_command(
         found = study_worlds(worlds, config, where, runs / KEPT_JOBS)
     text = "\n".join(line for one in found for line in policy_lines(one))
     _print(found[0] if len(found) == 1 else {"studies": found}, as_json, text)
+
+
+def _play_in_city(
+    domain: str,
+    cities: list[Path],
+    n_years: int,
+    n_process_years: int,
+    n_settling: int,
+    n_agent_steps: int,
+    as_json: bool,
+) -> None:
+    """Both scores of the policies in each city: in its process under the truth, and in itself."""
+    from parity311.studies.parity.in_city import PlayConfig, play_in_city
+
+    if n_agent_steps == 0:
+        raise InputError("--agent-steps 0 leaves no agent to play in the city; leave it out.")
+    config = PlayConfig(n_years, n_process_years, n_settling, n_agent_steps)
+    found = [play_in_city(domain, one, config) for one in cities]
+    text = "\n".join(line for one in found for line in played_lines(one))
+    _print(found[0] if len(found) == 1 else {"studies": found}, as_json, text)
+
+
+def played_lines(result: dict[str, Any]) -> list[str]:
+    """One line a policy and place: the city, then the stylised process under its truth."""
+    lines = [f"{result['domain']}, {result['city']}, {result['config']['n_years']} years"]
+    for place, words in (("in_city", "in the city"), ("process", "in the process")):
+        for name, row in result[place].items():
+            lines.append(
+                f"{words:14} {name:16} coverage {row['overall']:.3f}  gap {row['gap']:.3f} "
+                f"(noise alone {row['noise']:.3f})  least over most {row['ratio']:.2f}  "
+                f"visits {row['visits_a_year']:,.0f}"
+            )
+    return lines
 
 
 def policy_lines(result: dict[str, Any]) -> list[str]:

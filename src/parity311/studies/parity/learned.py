@@ -47,10 +47,15 @@ def train_family(world: ParityWorld, harness: Harness, n_steps: int, n_seeds: in
     """Agents without and with a weight on coverage, learned in the estimated process."""
     if n_steps == 0:
         return []
+    return policies_of(world, harness, train_agents_of(world, harness, n_steps, n_seeds))
+
+
+def train_agents_of(world: ParityWorld, harness: Harness, n_steps: int, n_seeds: int) -> Trained:
+    """The agents of the family: those without a weight on coverage first."""
     plain = world.domain.preference
     preferences = [plain, with_equity(plain, EQUITY_WEIGHT)]
     learning = replace(harness, carries_on=False)
-    trained = train_agents(
+    return train_agents(
         learning,
         world.estimated[OURS],
         agent_for(learning, "priced", n_steps),
@@ -59,6 +64,10 @@ def train_family(world: ParityWorld, harness: Harness, n_steps: int, n_seeds: in
         n_steps,
         n_environments=N_ENVIRONMENTS,
     )
+
+
+def policies_of(world: ParityWorld, harness: Harness, trained: Trained) -> list[Policy]:
+    """Trained agents as policies of the study."""
     return [_policy(world, harness, trained, index) for index in range(trained.n_agents)]
 
 

@@ -280,6 +280,13 @@ def settle_policies(
         for gap in TARGET_GAPS[::2]
     ]
     asked += agents
+    return settle_asked(world, harness, asked, span, key)
+
+
+def settle_asked(
+    world: ParityWorld, harness: Harness, asked: Sequence[Policy], span: Span, key: jax.Array
+) -> list[Policy]:
+    """These policies with the prices that reach their target gaps in their estimated process."""
     entries = [entry_in_estimate(world, harness, one) for one in asked]
     gaps = [one.target_gap or 0.0 for one in asked]
     settled = settle_band(harness, entries, gaps, span, key, cases=known_cases(world))
