@@ -27,7 +27,12 @@ from parity311.studies.reproduction.claims import all_claims
 from parity311.studies.reproduction.claims.attribution import NO_BURDEN, decide_weight
 from parity311.studies.reproduction.claims.boiler import FEES, decide_rises
 from parity311.studies.reproduction.claims.claim import Claim, Finding, count_once, judge
-from parity311.studies.reproduction.claims.elevator import FIRST_DAY, why_level
+from parity311.studies.reproduction.claims.elevator import (
+    FIRST_DAY,
+    PLAYED_IN_BOTH,
+    decide_in_both,
+    why_level,
+)
 from parity311.studies.reproduction.claims.equity import decide_gradient, not_of_the_paper
 from parity311.studies.reproduction.claims.learning import (
     ASKED,
@@ -51,8 +56,10 @@ from parity311.studies.reproduction.reproduce import (
 )
 from parity311.studies.reproduction.verdicts import (
     FAILS,
+    HOLDS,
     NOT_CLAIMED,
     RECORDS,
+    UNTESTED,
     Decision,
     Measured,
     as_level,
@@ -64,6 +71,7 @@ from parity311.studies.reproduction.verdicts import (
 Row = dict[str, Any]
 Kept = dict[str, Row]
 NEW = "not measured in the kept run; open until re-run"
+NOT_THERE = "not played in the kept run"
 UNSOUND = "its interval did not contain its own figure; withdrawn until re-run"
 
 
@@ -132,6 +140,16 @@ def rises(row: Row) -> Decision:
     return decide_rises(steps, Figure(row["value"], lower, upper, 0.0), row["n_grid_seeds"])
 
 
+def order_of_elevators(row: Row) -> Decision:
+    """An order that was played in this city's office alone: it can hold here, not fail."""
+    if row["verdict"] == UNTESTED or PLAYED_IN_BOTH in row["reason"]:
+        return as_kept(row)
+    if row["verdict"] == HOLDS:
+        here = row["reason"].partition(f"; {NOT_THERE}")[0]
+        return Decision(HOLDS, f"{here}; {NOT_THERE} with the table's stock and visits")
+    return decide_in_both(as_kept(row), untested(NOT_THERE))
+
+
 def the_level_of_elevators(row: Row) -> Decision:
     """A30, S and activity, with what the table's rows say of the office behind them."""
     found = as_level(Decision(row["verdict"], row["reason"].partition("; its ")[0]), FIRST_DAY)
@@ -167,6 +185,7 @@ AGAIN: dict[str, Callable[[Row], Decision]] = {
     "grid_rises": rises,
     "grid_": level(FEES),
     "elevator_level": the_level_of_elevators,
+    "elevator_": order_of_elevators,
     "income_gradient_elevator": equity,
     "race_gradient_elevator": equity,
     "income_gradient_": gradient,

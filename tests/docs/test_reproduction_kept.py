@@ -129,6 +129,17 @@ def test_a_question_of_the_paper_is_no_claim() -> None:
     assert decision_of("parity_dqn_heat", **more).verdict == HOLDS
 
 
+def test_an_order_played_in_one_office_can_hold_and_not_fail() -> None:
+    once = decision_of("elevator_tail")
+    assert (once.verdict, "not played in the kept run" in once.reason) == (HOLDS, True)
+    assert decision_of("elevator_tail", reason=once.reason) == once
+    open_ = decision_of("elevator_tail", verdict=FAILS, reason="not ahead of EMERG")
+    assert (open_.verdict, open_.reason.startswith("not ahead of EMERG")) == (UNTESTED, True)
+    both = {"reason": "not ahead of EMERG; judged in both offices"}
+    for verdict in (FAILS, FOLLOWS, HOLDS):
+        assert decision_of("elevator_tail", verdict=verdict, **both).verdict == verdict
+
+
 def test_what_is_told_in_words_is_read_from_them() -> None:
     words = "-7.0 % (-15.6 to -0.1) over today's rule on 2020; -6.3 % on 2025"
     given = {"value": -0.07, "interval": [-0.156, -0.001], "ours": words}
