@@ -53,6 +53,7 @@ from docs.reproduction import (
     apart_block,
     choices_block,
     elevator_block,
+    left_block,
     prices_block,
     reproduction_block,
 )
@@ -285,6 +286,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "reproduction-choices": choices_block,
     "reproduction-prices": prices_block,
     "reproduction-elevator": elevator_block,
+    "reproduction-left": left_block,
     "off-policy": off_policy_block,
     "parity": parity_block,
     "parity-tables": parity_tables_block,

@@ -9,9 +9,9 @@ other beside it. A domain whose agents are not all trained when the time is up i
 page says so. DIR gets one small archive a programme, which `python -m docs.reproduction` keeps; it
 is written after the first reports and again after the second.
 
-What it takes: small's 88 jobs, 52 million agent-steps, were trained in 228 s on one GPU and 16
-cores. All twelve domains of nyc are 270 million, so about 20 minutes; cities and reports come on
-top. With ten minutes a call:
+What it takes: small's 88 jobs were trained in 228 s on one GPU and 16 cores. All twelve domains of
+nyc are 4.5 times as many agent-steps, so about 20 minutes; cities and reports come on top. With ten
+minutes a call:
 
     python -m docs.reproduce_there nyc --stages prepare --out DIR --minutes 9
     python -m docs.reproduce_there nyc --stages train --out DIR --minutes 9     # three times

@@ -2,8 +2,11 @@
 
     python -m docs.reproduction RUN   keep what a run of `parity311 reproduce` found
 
+    python -m docs.reproduction --rates LOG ...    keep how fast jobs trained, a core each
+
 RUN is the folder of the run, or an archive of it from `docs.reproduce_there`. Its claims, its
 manifest and its page go to docs/results/reproduction-PRESET/, with -paper for that programme.
+A LOG is what `parity311.studies.reproduction.train_stage FOLDER --workers 1` told: one line a job.
 """
 
 from __future__ import annotations
@@ -18,8 +21,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from parity311.report.store import describe_device
 from parity311.storage.strict_json import write_json
-from parity311.studies.reproduction.programme import CHOICE_TITLES, CHOICES
+from parity311.studies.reproduction.jobs import make_jobs
+from parity311.studies.reproduction.programme import CHOICE_TITLES, CHOICES, OURS, PAPER
 from parity311.studies.reproduction.published import DOMAINS_IN_APPENDIX
 from parity311.studies.reproduction.reproduce import set_beside, write_csv
 
@@ -208,6 +213,8 @@ def _run_line(name: str, folder: Path) -> str:
     n_all = len(DOMAINS_IN_APPENDIX)
     part = f" Only {', '.join(domains)} of {n_all} domains." if len(domains) < n_all else ""
     again = f"; {AGAIN.format(earlier=earlier)}" if earlier else ""
+    anew = manifest["config"].get("anew", {})
+    again += f"; {', '.join(anew)} measured anew in {', '.join({*anew.values()})}" if anew else ""
     return (
         f"- **{name}** (seed {manifest['config']['seed']}): {verdicts}. "
         f"[Page with every reason](../results/{folder.name}/report.html), "
@@ -293,9 +300,79 @@ def elevator_block() -> str:
     return "\n".join(lines) or NONE_YET
 
 
-if __name__ == "__main__":
-    for given in sys.argv[1:]:
+RATES = "reproduction-rates.json"
+"""What a core trains in a second, by kind of agent; kept beside the runs."""
+LEAST_TRAINED_S = 15.0
+"""A job that took less is mostly its compilation."""
+
+
+def keep_rates(logs: Sequence[Path]) -> Path:
+    """Keep agent-steps a second of every job in logs of the training stage, slowest first."""
+    rows = []
+    for line in (line for log in logs for line in log.read_text().splitlines()):
+        told = json.loads(line) if line.startswith('{"job"') else {}
+        if told.get("steps") and told["seconds"] >= LEAST_TRAINED_S:
+            rate = told["agents"] * told["steps"] / told["seconds"]
+            kind = kind_of(told["job"].rpartition("/")[2])
+            rows.append({"job": told["job"], "kind": kind, "agent_steps_per_s": round(rate, 1)})
+    about = {"processor": describe_device()["processor"], "cores_a_job": 1}
+    path = RESULTS / RATES
+    write_json(path, {**about, "jobs": sorted(rows, key=lambda row: row["agent_steps_per_s"])})
+    return path
+
+
+def kind_of(label: str) -> str:
+    """Whether an agent learns at every step of its own (DQN and its kin) or once a rollout."""
+    return "REINFORCE" if label.startswith("reinforce") else "DQN"
+
+
+def left_block() -> str:
+    """What of New York's size is not kept, and how long a core would take by the rates measured."""
+    config = json.loads((RESULTS / "reproduction-nyc-paper" / "run.json").read_text())["config"]
+    left = [slug for slug in sorted(DOMAINS_IN_APPENDIX) if slug not in config["domains"]]
+    work = Counter[str]()
+    for programme in (OURS, PAPER):
+        for job in make_jobs(left, "nyc", config["seed"], programme=programme):
+            n_agents = len(job.preferences) * len(job.seeds)
+            work[kind_of(job.label)] += n_agents * job.steps
+    if not left:
+        return "At New York's size all twelve domains are kept."
+    words = [
+        f"At New York's size {', '.join(left)} are not run in either programme: "
+        f"{sum(work.values()) / 1e6:.0f} million agent-steps."
+    ]
+    if (RESULTS / RATES).exists():
+        kept = json.loads((RESULTS / RATES).read_text())
+        by_kind = {
+            kind: [row["agent_steps_per_s"] for row in kept["jobs"] if row["kind"] == kind]
+            for kind in work
+        }
+        if all(by_kind.values()):
+            hours = [
+                sum(work[kind] / pick(rates) for kind, rates in by_kind.items()) / 3600
+                for pick in (max, min)
+            ]
+            told = ", ".join(
+                f"{kind} {min(rates):,.0f} to {max(rates):,.0f}" for kind, rates in by_kind.items()
+            )
+            words.append(
+                f"One core ({kept['processor']}) made so many a second: {told}; by that they take "
+                f"it {hours[0]:.1f} to {hours[1]:.1f} hours, without cities and reports."
+            )
+    return " ".join(words)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Keep runs, or rates, and set the two programmes beside each other."""
+    if arguments[:1] == ["--rates"]:
+        print(keep_rates([Path(one) for one in arguments[1:]]))
+        return
+    for given in arguments:
         found = Path(given)
         print(keep(found) if found.is_dir() else keep_archive(found))
     for preset in PRESETS:
         set_kept_beside(preset)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,6 +1,10 @@
 """Judge the kept figures of a reproduction again, by today's claims and rules, without training.
 
     python -m docs.reproduction_again small small-paper    write docs/results/reproduction-* anew
+    python -m docs.reproduction_again small --anew RUN     with what a run of some domains measured
+
+RUN is the folder of a run of `parity311 reproduce --domains …` in the same cities: its domains'
+claims, prices and jobs take the place of the kept ones.
 
 A figure that is still what its claim asks for is judged by today's rule. Where a claim asks for
 something that was not measured, or what was measured is not sound, the figure is withdrawn until
@@ -9,6 +13,7 @@ the next run: nothing is kept because it was once printed.
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import re
@@ -27,7 +32,12 @@ from parity311.studies.reproduction.claims import all_claims
 from parity311.studies.reproduction.claims.attribution import NO_BURDEN, decide_weight
 from parity311.studies.reproduction.claims.boiler import FEES, decide_rises
 from parity311.studies.reproduction.claims.claim import Claim, Finding, count_once, judge
-from parity311.studies.reproduction.claims.elevator import FIRST_DAY, why_level
+from parity311.studies.reproduction.claims.elevator import (
+    FIRST_DAY,
+    PLAYED_IN_BOTH,
+    decide_in_both,
+    why_level,
+)
 from parity311.studies.reproduction.claims.equity import decide_gradient, not_of_the_paper
 from parity311.studies.reproduction.claims.learning import (
     ASKED,
@@ -39,7 +49,7 @@ from parity311.studies.reproduction.claims.learning import (
 )
 from parity311.studies.reproduction.page import write_page
 from parity311.studies.reproduction.programme import OURS
-from parity311.studies.reproduction.protocols import RESIDENTIAL
+from parity311.studies.reproduction.protocols import RESIDENTIAL, parts_of
 from parity311.studies.reproduction.reproduce import (
     CLAIMS_CSV,
     CLAIMS_JSON,
@@ -51,8 +61,10 @@ from parity311.studies.reproduction.reproduce import (
 )
 from parity311.studies.reproduction.verdicts import (
     FAILS,
+    HOLDS,
     NOT_CLAIMED,
     RECORDS,
+    UNTESTED,
     Decision,
     Measured,
     as_level,
@@ -64,6 +76,7 @@ from parity311.studies.reproduction.verdicts import (
 Row = dict[str, Any]
 Kept = dict[str, Row]
 NEW = "not measured in the kept run; open until re-run"
+NOT_THERE = "not played in the kept run"
 UNSOUND = "its interval did not contain its own figure; withdrawn until re-run"
 
 
@@ -132,6 +145,16 @@ def rises(row: Row) -> Decision:
     return decide_rises(steps, Figure(row["value"], lower, upper, 0.0), row["n_grid_seeds"])
 
 
+def order_of_elevators(row: Row) -> Decision:
+    """An order that was played in this city's office alone: it can hold here, not fail."""
+    if row["verdict"] == UNTESTED or PLAYED_IN_BOTH in row["reason"]:
+        return as_kept(row)
+    if row["verdict"] == HOLDS:
+        here = row["reason"].partition(f"; {NOT_THERE}")[0]
+        return Decision(HOLDS, f"{here}; {NOT_THERE} with the table's stock and visits")
+    return decide_in_both(as_kept(row), untested(NOT_THERE))
+
+
 def the_level_of_elevators(row: Row) -> Decision:
     """A30, S and activity, with what the table's rows say of the office behind them."""
     found = as_level(Decision(row["verdict"], row["reason"].partition("; its ")[0]), FIRST_DAY)
@@ -167,6 +190,7 @@ AGAIN: dict[str, Callable[[Row], Decision]] = {
     "grid_rises": rises,
     "grid_": level(FEES),
     "elevator_level": the_level_of_elevators,
+    "elevator_": order_of_elevators,
     "income_gradient_elevator": equity,
     "race_gradient_elevator": equity,
     "income_gradient_": gradient,
@@ -250,17 +274,53 @@ def beside_again(folder: Path, rows: list[Row]) -> list[Row]:
     return set_beside(rows, found, read_jobs(folder))
 
 
-def write_again(name: str) -> Path:
+def set_anew(folder: Path, run: Path) -> dict[str, str]:
+    """Put what a run of some domains measured in the place of what was kept; its id by domain.
+
+    It must be of the same programme, preset and seed, and of the same cities byte for byte.
+    """
+    kept, fresh = (json.loads((one / "run.json").read_text()) for one in (folder, run))
+    same = ("preset", "seed", "programme")
+    cities = {one["name"]: one["fingerprint"] for one in kept["data"]}
+    if any(kept["config"].get(name) != fresh["config"].get(name) for name in same) or any(
+        cities.get(one["name"]) != one["fingerprint"] for one in fresh["data"]
+    ):
+        raise SystemExit(f"{run} is of another programme, preset, seed or city than {folder}.")
+    slugs = set(fresh["config"]["domains"])
+    parts = {part.name for slug in slugs for part in parts_of(slug)}
+
+    def taken(row: Row) -> bool:
+        return bool(row["domains"]) and slugs.issuperset(row["domains"])
+
+    for name, is_new in (
+        (CLAIMS_JSON, taken),
+        (PRICES_JSON, lambda row: row["domain"] in slugs),
+        (PROGRAMME_JSON, lambda row: row["part"] in parts),
+    ):
+        old, new = (json.loads((one / name).read_text()) for one in (folder, run))
+        if name == CLAIMS_JSON:
+            by_key = {row["key"]: row for row in new if is_new(row)}
+            rows = [by_key.get(row["key"], row) for row in old]
+        else:
+            rows = [row for row in old if not is_new(row)] + [row for row in new if is_new(row)]
+        write_json(folder / name, rows)
+    return dict.fromkeys(sorted(slugs), fresh["id"])
+
+
+def write_again(name: str, anew: Path | None = None) -> Path:
     """Judge the figures of a kept run again and keep what comes of it."""
     folder = RESULTS / f"reproduction-{name}"
     manifest = json.loads((folder / "run.json").read_text())
     config = manifest["config"]
     earlier = config.get("judged_again") or manifest["id"]
+    later = {**config.get("anew", {}), **(set_anew(folder, anew) if anew else {})}
+    config = {**config, **({"anew": later} if later else {})}
     rows = beside_again(folder, judge_again(read_kept(folder)))
     jobs, prices = read_jobs(folder), json.loads((folder / PRICES_JSON).read_text())
+    measured_later = f" All but {', '.join(later)}, measured later." if later else ""
     note = (
         f"Judged again, by today's rules, from the figures kept of run {earlier}; nothing was "
-        "trained or played again."
+        f"trained or played again.{measured_later}"
     )
     with tempfile.TemporaryDirectory() as runs:
         with start_run(Path(runs), "reproduce", {**config, "judged_again": earlier}) as run:
@@ -279,6 +339,17 @@ def write_again(name: str) -> Path:
         return keep(run.final_path)
 
 
+def main(arguments: list[str]) -> None:
+    """Judge these kept runs again, or one of them with what was measured anew."""
+    parser = argparse.ArgumentParser(description="Judge kept figures of a reproduction again.")
+    parser.add_argument("names", nargs="+", help="small, small-paper, …")
+    parser.add_argument("--anew", type=Path, help="a run of some domains in the same cities")
+    given = parser.parse_args(arguments)
+    if given.anew is not None and len(given.names) > 1:
+        parser.error("a run has one programme: give --anew with one name")
+    for name in given.names:
+        print(write_again(name, given.anew))
+
+
 if __name__ == "__main__":
-    for given in sys.argv[1:]:
-        print(write_again(given))
+    main(sys.argv[1:])

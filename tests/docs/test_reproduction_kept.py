@@ -17,11 +17,13 @@ from docs.reproduction import (
     apart_block,
     elevator_block,
     keep_archive,
+    keep_rates,
     kept_runs,
+    left_block,
     prices_block,
     reproduction_block,
 )
-from docs.reproduction_again import find_again, judge_again, later_of, read_kept
+from docs.reproduction_again import find_again, judge_again, later_of, read_kept, set_anew
 
 from parity311.studies.reproduction.claims import all_claims
 from parity311.studies.reproduction.claims.claim import Claim
@@ -127,6 +129,17 @@ def test_a_question_of_the_paper_is_no_claim() -> None:
     found = decision_of("parity_dqn_elevator", **more)
     assert (found.verdict, "here it holds" in found.reason) == (NOT_CLAIMED, True)
     assert decision_of("parity_dqn_heat", **more).verdict == HOLDS
+
+
+def test_an_order_played_in_one_office_can_hold_and_not_fail() -> None:
+    once = decision_of("elevator_tail")
+    assert (once.verdict, "not played in the kept run" in once.reason) == (HOLDS, True)
+    assert decision_of("elevator_tail", reason=once.reason) == once
+    open_ = decision_of("elevator_tail", verdict=FAILS, reason="not ahead of EMERG")
+    assert (open_.verdict, open_.reason.startswith("not ahead of EMERG")) == (UNTESTED, True)
+    both = {"reason": "not ahead of EMERG; judged in both offices"}
+    for verdict in (FAILS, FOLLOWS, HOLDS):
+        assert decision_of("elevator_tail", verdict=verdict, **both).verdict == verdict
 
 
 def test_what_is_told_in_words_is_read_from_them() -> None:
@@ -254,3 +267,79 @@ def test_the_page_is_short_and_has_every_claim_once() -> None:
     for claim in CLAIMS.values():
         found = [line for line in lines if line.startswith(f"| {claim.claim} |")]
         assert len(found) + places.count(claim.claim) == 1, claim.claim
+
+
+def with_city(run: Path, fingerprint: str, run_id: str, **rows: Any) -> Path:
+    """A made-up run of a city, whose rows say which domains they are of."""
+    manifest = json.loads((run / "run.json").read_text())
+    data = [{"name": "small-5", "fingerprint": fingerprint}]
+    (run / "run.json").write_text(json.dumps({**manifest, "id": run_id, "data": data}))
+    claims = [{**row, **rows} for row in json.loads((run / "claims.json").read_text())]
+    (run / "claims.json").write_text(json.dumps(claims))
+    jobs = [{"part": part, "of": run_id} for part in ("heat", "boiler")]
+    (run / "programme.json").write_text(json.dumps(jobs))
+    return run
+
+
+def test_a_domain_measured_anew_takes_the_place_of_the_kept_one(tmp_path: Path) -> None:
+    verdicts = {"first": HOLDS, "second": FAILS}
+    kept = with_city(made_up_run(tmp_path / "kept", "paper", verdicts), "f00", "old", domains=[])
+    rows = kept_rows_in(kept)
+    (kept / "claims.json").write_text(json.dumps([{**rows[0], "domains": ["heat"]}, rows[1]]))
+    late = made_up_run(tmp_path / "late", "paper", {"first": FAILS, "second": HOLDS})
+    late = with_city(late, "f00", "new", domains=["heat"])
+    found = kept_rows_in(late)
+    # What is said of all domains is not measured by a run of one.
+    (late / "claims.json").write_text(json.dumps([found[0], {**found[1], "domains": []}]))
+    assert set_anew(kept, late) == {"heat": "new"}
+    shown = {row["key"]: (row["verdict"], row["domains"]) for row in kept_rows_in(kept)}
+    assert shown == {"first": (FAILS, ["heat"]), "second": (FAILS, [])}
+    jobs = json.loads((kept / "programme.json").read_text())
+    assert {job["part"]: job["of"] for job in jobs} == {"boiler": "old", "heat": "new"}
+
+
+@pytest.mark.parametrize(("programme", "fingerprint"), [("paper", "other"), ("ours", "f00")])
+def test_figures_of_another_city_or_programme_are_refused(
+    tmp_path: Path, programme: str, fingerprint: str
+) -> None:
+    kept = with_city(made_up_run(tmp_path / "kept", "paper", {"first": HOLDS}), "f00", "old")
+    late = made_up_run(tmp_path / "late", programme, {"first": FAILS})
+    before = kept_rows_in(kept)
+    with pytest.raises(SystemExit, match="another programme, preset, seed or city"):
+        set_anew(kept, with_city(late, fingerprint, "new"))
+    assert kept_rows_in(kept) == before
+
+
+def told(job: str, agents: int, steps: int, seconds: float) -> str:
+    return json.dumps({"job": job, "agents": agents, "steps": steps, "seconds": seconds})
+
+
+def test_what_is_left_is_told_by_the_rates_that_were_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_pages, "RESULTS", tmp_path)
+    kept = tmp_path / "reproduction-nyc-paper"
+    kept.mkdir()
+    domains = sorted(kept_pages.DOMAINS_IN_APPENDIX - {"crane"})
+    config = {"config": {"domains": domains, "seed": 5}}
+    (kept / "run.json").write_text(json.dumps(config))
+    # Ours: DQN 2 preferences, 5 seeds, 20,000; theirs 5 × 50,000. REINFORCE: 5 × 400,000 in both.
+    assert "crane are not run in either programme: 4 million agent-steps." in left_block()
+    log = tmp_path / "train.log"
+    log.write_text(
+        "compiling\n"
+        + told("measured/ert/dqn", 5, 45_000, 100.0) + "\n"
+        + told("measured/ert/reinforce", 5, 400_000, 200.0) + "\n"
+        + told("measured/drone/dqn", 5, 50, 14.0) + "\n"
+        + told("measured/snad/dqn", 5, 0, 60.0) + "\n"
+    )  # fmt: skip
+    rates = json.loads(keep_rates([log]).read_text())["jobs"]
+    assert [(row["kind"], row["agent_steps_per_s"]) for row in rates] == [
+        ("DQN", 2250.0), ("REINFORCE", 10_000.0)
+    ]  # fmt: skip
+    # 450,000 / 2,250 + 4,000,000 / 10,000 = 600 s.
+    assert "DQN 2,250 to 2,250, REINFORCE 10,000 to 10,000" in left_block()
+    assert "0.2 to 0.2 hours" in left_block()
+    (kept / "run.json").write_text(json.dumps({"config": {**config["config"], "domains": [
+        *domains, "crane"]}}))  # fmt: skip
+    assert left_block() == "At New York's size all twelve domains are kept."

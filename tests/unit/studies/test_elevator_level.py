@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
+from tests.unit.studies.made_up import MadeUpEvidence
 
 from parity311.domains.elevator import example
 from parity311.studies.reproduction.claims.elevator import (
+    CLAIMS,
     LEVEL_TOLERANCE,
+    decide_in_both,
+    decide_row,
     implied_stock,
     implied_visits,
     level_words,
@@ -19,7 +24,8 @@ from parity311.studies.reproduction.claims.elevator import (
     with_enforced,
     with_stock,
 )
-from parity311.studies.reproduction.scoring import play_rules
+from parity311.studies.reproduction.scoring import Scored, play_rules
+from parity311.studies.reproduction.verdicts import FAILS, FOLLOWS, HOLDS, UNTESTED, Decision
 
 
 def test_what_the_table_implies_by_hand() -> None:
@@ -67,3 +73,61 @@ def test_with_what_its_rows_imply_the_published_level_comes_back() -> None:
     assert visits.late == pytest.approx(1423.2, rel=LEVEL_TOLERANCE)
     assert visits.severe == pytest.approx(532.7, rel=2 * LEVEL_TOLERANCE)
     assert "this city: A30" in level_words(found)
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "verdict"),
+    [
+        (HOLDS, HOLDS, HOLDS),
+        (FAILS, FAILS, FAILS),
+        (HOLDS, UNTESTED, HOLDS),
+        (FAILS, UNTESTED, UNTESTED),
+        (HOLDS, FAILS, UNTESTED),
+        (FAILS, HOLDS, UNTESTED),
+        (UNTESTED, HOLDS, UNTESTED),
+        (UNTESTED, FAILS, UNTESTED),
+    ],
+)
+def test_an_order_that_the_stock_can_turn_round_is_not_judged(
+    here: str, there: str, verdict: str
+) -> None:
+    found = decide_in_both(Decision(here, "so here"), Decision(there, "so there"))
+    assert found.verdict == verdict
+    assert "so here" in found.reason
+    assert ("so there" in found.reason) == (found.verdict == UNTESTED != here)
+
+
+class _TwoOffices(MadeUpEvidence):
+    """TAIL is well ahead of EMERG in the second office, and where asked behind it in the first."""
+
+    def __init__(self, here: float, there: float) -> None:
+        super().__init__()
+        self.ahead = {"": here, "as-table": there}
+
+    def scored_elsewhere(self, scenario: str, part: str, place: str, change: Any) -> Scored:
+        found = super().scored(scenario, part)
+        speed = np.full_like(found.arrays["speed"], -100.0)
+        speed[found.rows("tail")] += self.ahead[place]
+        speed[found.rows("balanced")] += 30.0
+        return replace(found, arrays={**found.arrays, "speed": speed})
+
+    def scored(self, scenario: str, part: str) -> Scored:
+        return self.scored_elsewhere(scenario, part, "", None)
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "verdict"),
+    [(20.0, 20.0, HOLDS), (-20.0, -20.0, FAILS), (-20.0, 20.0, UNTESTED), (20.0, -20.0, UNTESTED)],
+)
+def test_a_row_is_judged_in_both_offices(here: float, there: float, verdict: str) -> None:
+    claim = next(one for one in CLAIMS if one.key == "elevator_tail")
+    assert claim.test(cast(Any, _TwoOffices(here, there))).decision.verdict == verdict
+
+
+def test_one_policy_out_of_its_place_is_counted_once() -> None:
+    pairs = {"TD": Decision(FAILS, "reversed"), "RANDOM": Decision(HOLDS, "ahead")}
+    assert decide_row(pairs).verdict == FAILS
+    assert decide_row(pairs, {"TD"}).verdict == FOLLOWS
+    both = {**pairs, "RANDOM": Decision(FAILS, "reversed")}
+    assert decide_row(both, {"TD", "RANDOM"}).verdict == FAILS
+    assert decide_row({"TD": Decision(HOLDS, "ahead")}, {"TD"}).verdict == HOLDS

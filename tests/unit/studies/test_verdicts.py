@@ -190,15 +190,18 @@ def test_lists_must_name_the_same() -> None:
 
 
 def test_one_reversed_pair_is_enough_against_a_place_in_an_order() -> None:
-    ahead, behind = Measured(0.1, 0.05, 0.15), Measured(-0.1, -0.15, -0.05)
-    equal, unsure = Measured(0.0, -0.005, 0.005), Measured(0.02, -0.03, 0.07)
-    assert decide_pairs({"a": ahead, "b": ahead}, 0.01).verdict == HOLDS
-    found = decide_pairs({"a": ahead, "b": behind, "c": unsure}, 0.01)
+    ahead, behind, equal, unsure = (
+        decide_sign(Measured(*one), +1, margin=0.01)
+        for one in ((0.1, 0.05, 0.15), (-0.1, -0.15, -0.05), (0.0, -0.005, 0.005),
+                    (0.02, -0.03, 0.07))
+    )  # fmt: skip
+    assert decide_pairs({"a": ahead, "b": ahead}).verdict == HOLDS
+    found = decide_pairs({"a": ahead, "b": behind, "c": unsure})
     assert found.verdict == FAILS
     assert found.reason == "not ahead of b"
-    assert decide_pairs({"a": ahead, "b": equal}, 0.01).verdict == FAILS
-    assert decide_pairs({"a": ahead, "b": unsure}, 0.01).verdict == UNTESTED
-    assert decide_pairs({}, 0.01).verdict == UNTESTED
+    assert decide_pairs({"a": ahead, "b": equal}).verdict == FAILS
+    assert decide_pairs({"a": ahead, "b": unsure}).verdict == UNTESTED
+    assert decide_pairs({}).verdict == UNTESTED
 
 
 def test_counts_must_agree_in_every_run() -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -157,7 +158,7 @@ class Evidence:
     progress: Progress
     n_episodes: int = 0
     """test episodes; the preset's where 0"""
-    _scored: dict[tuple[str, str], Scored] = field(default_factory=dict)
+    _scored: dict[tuple[str, str, str], Scored] = field(default_factory=dict)
     _trained: dict[str, Trained] = field(default_factory=dict)
     _weights: dict[tuple[str, str, str], Weights] = field(default_factory=dict)
     _confusions: dict[tuple[str, str], Confusion] = field(default_factory=dict)
@@ -239,10 +240,17 @@ class Evidence:
 
     def scored(self, scenario: str, part: str) -> Scored:
         """Every policy of a part, played under the true process."""
-        key = (scenario, part)
+        return self.scored_elsewhere(scenario, part, "", lambda true: true)
+
+    def scored_elsewhere(
+        self, scenario: str, part: str, place: str, change: Callable[[Any], Any]
+    ) -> Scored:
+        """The same in another place: in what `change` makes of the true process."""
+        key = (scenario, part, place)
         if key not in self._scored:
             jobs = self.jobs_of(scenario, part)
-            path = self.folder / SCORE / "episodes" / f"{scenario}-{part}.npz"
+            name = "-".join(word for word in key if word)
+            path = self.folder / SCORE / "episodes" / f"{name}.npz"
             identity = self._identity(jobs, scenario, part)
             found = load_scored(path, identity)
             if found is None:
@@ -250,7 +258,7 @@ class Evidence:
                 found = score_part(
                     domain,
                     self.estimated(scenario, part, domain),
-                    self.true(scenario, part, domain),
+                    change(self.true(scenario, part, domain)),
                     [self.trained(job) for job in jobs],
                     n_episodes=self._episodes,
                     seed=self.seed,
@@ -258,7 +266,7 @@ class Evidence:
                     rules=self.programme.rules_of(domain),
                 )
                 save_scored(path, found, identity)
-                self.progress(f"played: {scenario} {part}", 1, 1)
+                self.progress(f"played: {' '.join(word for word in key if word)}", 1, 1)
             self._scored[key] = found
         return self._scored[key]
 

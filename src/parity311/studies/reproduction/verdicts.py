@@ -184,21 +184,20 @@ def decide_order(ours: Measured) -> Decision:
     return Decision(found.verdict, reasons.get(found.verdict, "the interval reaches over the bar"))
 
 
-def decide_pairs(pairs: Mapping[str, Measured], margin: float) -> Decision:
-    """Judge one policy against those the paper puts below it: leads by name, more is better.
+def decide_pairs(pairs: Mapping[str, Decision]) -> Decision:
+    """Judge one policy by its pairs with those the paper puts below it.
 
-    Within ±margin the two are as good as equal, which is not the published order either.
+    As good as equal is not the published order either: such a pair does not hold.
     """
-    found = {name: decide_sign(lead, +1, margin=margin) for name, lead in pairs.items()}
-    reversed_ = [name for name, one in found.items() if one.verdict == FAILS]
-    unsure = [name for name, one in found.items() if one.verdict == UNTESTED]
+    reversed_ = [name for name, one in pairs.items() if one.verdict == FAILS]
+    unsure = [name for name, one in pairs.items() if one.verdict == UNTESTED]
     if reversed_:
         return Decision(FAILS, f"not ahead of {', '.join(reversed_)}")
     if unsure:
         return Decision(UNTESTED, f"these runs cannot tell it from {', '.join(unsure)}")
-    if not found:
+    if not pairs:
         return Decision(UNTESTED, "there is nothing to decide by")
-    return Decision(HOLDS, f"clearly ahead of {', '.join(found)}")
+    return Decision(HOLDS, f"clearly ahead of {', '.join(pairs)}")
 
 
 def decide_arithmetic(

