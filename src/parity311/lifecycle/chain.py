@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeGuard
 
 from parity311.errors import RegistryError
 from parity311.storage.strict_json import canonical_json
@@ -49,10 +49,21 @@ class LogEntry:
         return json.loads(self.payload)["details"]
 
 
-def add_entry(entries: Sequence[LogEntry], now: datetime, **act: Any) -> LogEntry:
-    """The entry that comes after these; a clock that jumped back is refused."""
+def add_entry(
+    entries: Sequence[LogEntry], now: datetime, *, clock_because: str = "", **act: Any
+) -> LogEntry:
+    """The entry that comes after these; a clock that jumped back is refused.
+
+    Where the last entry was written by a clock that was ahead, ``clock_because`` says so: the entry
+    then has that time too, and its details what this clock says.
+    """
     last = entries[-1] if entries else None
-    plain = {"seq": last.seq + 1 if last else 1, "at": next_time(last, now), **act}
+    if clock_because and is_behind(last, now):
+        at, told = last.at, {"clock": _write(now), "clock_because": clock_because}
+        act = act | {"details": {**act.get("details", {}), **told}}
+    else:
+        at = next_time(last, now)
+    plain = {"seq": last.seq + 1 if last else 1, "at": at, **act}
     payload = canonical_json(plain)
     previous = last.hash if last else FIRST
     columns = {name: plain[name] for name in COLUMNS}
@@ -66,18 +77,20 @@ def hash_of(previous: str, payload: str) -> str:
     return hashlib.sha256(f"{previous}\n{payload}".encode()).hexdigest()
 
 
+def is_behind(last: LogEntry | None, now: datetime) -> TypeGuard[LogEntry]:
+    """Whether a clock is further behind the last entry than two clocks may differ."""
+    return last is not None and now + MOST_SKEW < datetime.fromisoformat(last.at)
+
+
 def next_time(last: LogEntry | None, now: datetime) -> str:
     """Time of the next entry, never before the last."""
-    if last is not None:
-        then = datetime.fromisoformat(last.at)
-        if now + MOST_SKEW < then:
-            raise RegistryError(
-                f"The clock says {_write(now)}, and the last act was logged at {last.at}: it "
-                "jumped back. Set the clock of this machine right, then try again; nothing was "
-                "changed."
-            )
-        now = max(now, then)
-    return _write(now)
+    if is_behind(last, now):
+        raise RegistryError(
+            f"The clock says {_write(now)}, and the last act was logged at {last.at}: it jumped "
+            "back. Set the clock of this machine right, then try again; where it was ahead then, "
+            "the acts of `parity311 policies` take --clock-because TEXT. Nothing was changed."
+        )
+    return _write(now if last is None else max(now, datetime.fromisoformat(last.at)))
 
 
 def _write(moment: datetime) -> str:

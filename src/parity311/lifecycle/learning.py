@@ -26,6 +26,7 @@ from parity311.evaluation.compare import agent_contenders
 from parity311.evaluation.rollout import Contender
 from parity311.lifecycle.calibrating import read_calibration, world_of
 from parity311.lifecycle.cycle_config import CycleConfig
+from parity311.lifecycle.evidence import NAMES
 from parity311.lifecycle.promised import clock_of, hold_to
 from parity311.lifecycle.steps import DoneStep, Steps, read_step
 from parity311.lifecycle.trial import policy_name, try_policy
@@ -269,7 +270,7 @@ def audit_step(
             command=f"cycle {learner.domain.slug}",
             config={"run": manifest["origin"]["run"], "spec_sha256": config.spec.sha256},
             add_data=lambda run: add_records(run, records),
-            package={"weights_sha256": manifest["weights_sha256"]},
+            package={name: manifest[name] for name in NAMES},
         )  # fmt: skip
         return {
             "audit": f"{found['audit']}/{FIGURES_FILE}",
