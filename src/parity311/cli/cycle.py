@@ -87,6 +87,13 @@ def cycle_command(
     seed: Seed = 0,
     until: Until = None,
     estimator: ReportingEstimator = "exposure_rate",
+    action_set: Annotated[
+        str,
+        typer.Option(
+            help="published: the paper's actions; extended: those and ours. If not given, the "
+            "published ones, or those that a rule needs."
+        ),
+    ] = "",
     equity_mode: EquityMode = "dual",
     equity_form: EquityForm = "max_gap",
     denominator: Denominator = "actionable",
@@ -129,6 +136,7 @@ def cycle_command(
         seed=seed,
         equity=equity,
         weights=read_weights(weights, domain) if weights else None,
+        action_set=action_set,
         estimator=estimator,
         until=until.date() if until else None,
         term=EquityTerm(equity_mode, equity_form, denominator, strata),

@@ -166,6 +166,7 @@ def _decide(
         "denominators": trained.result["way"],
         "trial": audited.result["trial"],
         "reward": copy.manifest["reward"],
+        "action_set": copy.manifest["action_set"],
         "saved": read_result(package, MANIFEST)["saved_on"],
         "promises": promised[0].result if promised else None,
     }
@@ -255,6 +256,7 @@ def _in_words(config: CycleConfig, found: dict[str, Any]) -> str:
         f"Coverage {trial['coverage']:.1%}, today's rule {trial['coverage_of_today']:.1%}, in the "
         "process that the records give.",
         f"Denominators: {found['denominators']}.",
+        f"Actions: {found['action_set']}.",
         *_promised_in_words(found["promises"]),
         "",
         "Why:",

@@ -94,7 +94,7 @@ class Learner:
     @cached_property
     def harness(self) -> Harness:
         """The domain as the policy sees it."""
-        return Harness(self.domain, **asdict(self.config.term))
+        return self.config.harness
 
     @property
     def is_agent(self) -> bool:
@@ -109,6 +109,7 @@ class Learner:
             "domain_version": self.domain.version,
             "term": asdict(self.config.term),
             "features": list(self.harness.observation_names),
+            "action_set": self.harness.action_set,
         }
 
     def params(self, denominators: DoneStep) -> Any:
@@ -182,6 +183,7 @@ def train_step(
     chosen = {
         "agent": config.agent,
         "preference": config.preference,
+        "action_set": learner.harness.action_set,
         "seeds": config.n_seeds,
         "seed": config.seed,
         "steps": config.n_steps,
@@ -202,7 +204,8 @@ def learn(learner: Learner, denominators: DoneStep, folder: Path, progress: Prog
     if stored is None:
         return train(
             learner.domain, learner.params(denominators), config.agent, [config.preference], seeds,
-            config.n_steps, term=config.term, checkpoints=kept, progress=tell,
+            config.n_steps, action_set=harness.action_set, term=config.term, checkpoints=kept,
+            progress=tell,
         )  # fmt: skip
     read = read_steps(denominators.folder.parent / stored / STORED, learner.about)
     assert read is not None  # it is part of what the denominators were made from

@@ -13,7 +13,8 @@ import pytest
 from tests.unit.lifecycle.offices import audit_row
 
 from parity311.city.build import build_city
-from parity311.domains import get_domain
+from parity311.domains import all_domains, get_domain
+from parity311.engines.backlog.rules import stands_in
 from parity311.errors import InputError, RegistryError
 from parity311.lifecycle import cycle, trial
 from parity311.lifecycle.cycle import find_doubts, run_cycle
@@ -222,11 +223,24 @@ def test_doubts_are_told(estimate: Any, told: Any, term: Any, words: str) -> Non
         ({"equity": 1.5}, "allowed is 0 to 1"),
         ({"term": PUBLISHED_TERM}, "follows coverage prices"),
         ({"agent": "priced", "term": PUBLISHED_TERM}, "has none of"),
+        ({"action_set": "more"}, "Unknown action set 'more'"),
+        ({"domain": "drone", "action_set": "published"}, "takes COVERAGE_PRICED, which is none"),
     ],
 )
 def test_bad_settings_are_refused_before_any_work(changed: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         check_cycle(replace(SNAD, **changed), by="A. Okafor", reason="yearly")
+
+
+@pytest.mark.parametrize("slug", list(all_domains()))
+def test_a_rule_follows_prices_in_every_domain_or_says_it_cannot(slug: str) -> None:
+    """Where only an extended action follows them, a cycle takes the extended ones by itself."""
+    config = CycleConfig(slug, "dual_threshold")
+    domain = check_cycle(config, by="A. Okafor", reason="yearly")
+    assert not stands_in(domain.heuristics["dual_threshold"], config.harness)
+    is_more = slug in ("drone", "elevator", "ert", "housing")
+    assert config.harness.action_set == ("extended" if is_more else "published")
+    assert CycleConfig(slug).harness.action_set == "published"
 
 
 def test_nobody_proposes_nothing(tmp_path: Path, city: Path) -> None:
