@@ -94,6 +94,13 @@ def cycle_command(
             "published ones, or those that a rule needs."
         ),
     ] = "",
+    episodes: Annotated[
+        int,
+        typer.Option(
+            help="Episodes of the trial that is audited; 0: as many as usual.",
+            callback=within(0, 100_000),
+        ),
+    ] = 0,
     equity_mode: EquityMode = "dual",
     equity_form: EquityForm = "max_gap",
     denominator: Denominator = "actionable",
@@ -137,6 +144,7 @@ def cycle_command(
         equity=equity,
         weights=read_weights(weights, domain) if weights else None,
         action_set=action_set,
+        n_episodes=episodes,
         estimator=estimator,
         until=until.date() if until else None,
         term=EquityTerm(equity_mode, equity_form, denominator, strata),

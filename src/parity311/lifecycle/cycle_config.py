@@ -42,6 +42,8 @@ class CycleConfig:
     """(4,) speed, cost, equity and retention, as `parity311 weigh` writes them"""
     action_set: str = ""
     """published or extended; if empty the published ones, or what a rule needs to be itself"""
+    n_episodes: int = 0
+    """episodes of the trial that is audited; the usual number if 0"""
     estimator: str = ESTIMATOR
     until: date | None = None
     """learn from records before this day; all of them if not given"""

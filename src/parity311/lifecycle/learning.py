@@ -258,7 +258,7 @@ def audit_step(
         trial = try_policy(
             learner.harness, params, calibration,
             contender_of(learner, denominators, trained),
-            setting=setting, is_bounded=is_bounded, seed=config.seed,
+            setting=setting, is_bounded=is_bounded, n_episodes=config.n_episodes, seed=config.seed,
         )  # fmt: skip
         draws = calibration.estimate.area_draws(np.random.default_rng(config.spec.seed))
         inputs = read_inputs(
@@ -281,4 +281,5 @@ def audit_step(
             "trial": trial.figures,
         }
 
-    return steps.take("audit", {"spec": config.spec, "seed": config.seed}, make, after=[trained])
+    asked = {"spec": config.spec, "seed": config.seed, "episodes": config.n_episodes}
+    return steps.take("audit", asked, make, after=[trained])

@@ -284,5 +284,43 @@ def test_weights_that_are_none_are_refused(change: Any, words: str, tmp_path: Pa
 def test_what_an_open_audit_needs_is_told_by_the_band_that_decides() -> None:
     ratio = {"verdict": "INSUFFICIENT", "measure": "ratio", "ratio_lower": 0.5, "ratio_upper": 1.0}
     passed = audit_row("PASS", "dual_threshold")
-    assert "up to 50 points wide" in cycle.what_it_needs([ratio | {"gap_upper": 0.9}, passed])
-    assert "too few events" in cycle.what_it_needs([{"verdict": "INSUFFICIENT"}])
+    told = cycle.what_it_needs([ratio | {"gap_upper": 0.9}, passed], SNAD.spec)
+    assert "up to 50 points wide:" in told
+    assert "episodes" not in told
+    assert "too few events" in cycle.what_it_needs([{"verdict": "INSUFFICIENT"}], SNAD.spec)
+    assert "80% of what is open" in cycle.what_it_needs([ratio], SNAD.spec, 0.8)
+
+
+@pytest.mark.parametrize(
+    ("measure", "ends", "words"),
+    [
+        ("ratio", (0.58, 0.88, 1.0), "of 88 %, one 34% as wide would pass"),
+        ("ratio", (0.48, 0.68, 0.98), "of 68 %, one 33% as wide would fail"),
+        ("gap", (0.0, 0.02, 0.08), "of 2 points, one 50% as wide would pass"),
+        ("gap", (0.01, 0.08, 0.2), "of 8 points, one 43% as wide would fail"),
+    ],
+)
+def test_how_narrow_a_band_would_settle_it(
+    measure: str, ends: tuple[float, ...], words: str
+) -> None:
+    names = (f"{measure}_lower", measure, f"{measure}_upper")
+    row = {"verdict": "INSUFFICIENT", "measure": measure, **dict(zip(names, ends, strict=True))}
+    spec = replace(SNAD.spec, tau=0.05)
+    assert abs(spec.smallest_ratio - 0.78) < 0.005
+    assert words in cycle.what_it_needs([row], spec)
+
+
+def test_what_is_open_comes_from_the_trial_or_from_the_records() -> None:
+    rng = np.random.default_rng(0)
+    need = np.full((400, 6), 100.0)
+    served = need * np.array([0.2, 0.3, 0.3, 0.3, 0.4, 0.3])
+    noisy = served * rng.normal(1.0, 0.1, served.shape)
+    ratios = rng.normal(1.0, 0.1, served.shape)
+    known = np.ones_like(ratios)
+    assert trial.simulated_share(noisy, need, known) == 1.0
+    assert trial.simulated_share(served, need * ratios, ratios) == pytest.approx(0.0, abs=1e-12)
+    half = trial.simulated_share(noisy, need * ratios, ratios)
+    assert half == pytest.approx(0.5, abs=0.1)
+    nobody = np.zeros_like(need)
+    assert trial.simulated_share(nobody, nobody, known) is None
+    assert trial.simulated_share(served, need, known) is None
