@@ -152,7 +152,7 @@ def cycle_block(kept: Path = KEPT) -> str:
     rows = json.loads(kept.read_text())["cycles"]
     n_all = len(WEIGHTS) * len(all_domains())
     lines = [
-        "| domain | weight on equity | ended | lowest of highest quintile in truth | why |",
+        "| domain | weight on equity | ended | least of most covered quintile in truth | why |",
         "| --- | ---: | --- | ---: | --- |",
     ]
     if len(rows) < n_all:
