@@ -3,9 +3,11 @@
     python -m docs.cycle_figures FOLDER [--domains heat,snad] [--part 1/2]   run what is not there
     python -m docs.cycle_figures FOLDER --keep                               keep what there is
 
-Records are those of the synthetic city small 7 under strong participation and scarce capacity,
-whose gap is real; the truth is not read. Each domain's thresholds are made twice: without weight on
-equity (α₃ = 0) and with half of it. Episodes of the trial are as `parity311 cycle` plays them.
+Records are those of the synthetic city small 7 under strong participation and scarce capacity.
+Each domain's thresholds are made twice: without weight on equity (α₃ = 0) and with half of it.
+Episodes of the trial are as `parity311 cycle` plays them, and no cycle reads the truth. Beside what
+it decided stands what the same policy does in the true process of the last year: whether the gap is
+real.
 """
 
 from __future__ import annotations
@@ -13,21 +15,37 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import jax
+import numpy as np
+
 from parity311.city.build import build_city
 from parity311.domains import all_domains
+from parity311.evaluation.compare import hold_contender
+from parity311.evaluation.rollout import evaluate
+from parity311.lifecycle import trial
+from parity311.lifecycle.calibrating import world_of
 from parity311.lifecycle.cycle import run_cycle
 from parity311.lifecycle.cycle_config import CycleConfig
+from parity311.lifecycle.learning import Learner, contender_of
 from parity311.lifecycle.registry import Registry
+from parity311.lifecycle.steps import DoneStep, read_step
+from parity311.mdp.contract import N_KNOWN_STRATA
+from parity311.records.store import open_records
 from parity311.storage.strict_json import write_json
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs" / "results" / "cycle-small.json"
 SEED, RULE = 7, "dual_threshold"
 WEIGHTS = (0.5, 0.0)
-COLUMNS = ("outcome", "verdict", "version", "reasons", "denominators", "trial")
+COLUMNS = ("outcome", "verdict", "version", "reasons", "denominators", "trial", "action_set")
+SCORED_FROM = date(2025, 1, 1)
+"""First day of the year whose true process the policies are played in."""
+N_BOOTSTRAPS = 2_000
 
 
 def run_all(folder: Path, domains: Sequence[str], part: str) -> None:
@@ -43,19 +61,76 @@ def run_all(folder: Path, domains: Sequence[str], part: str) -> None:
         if path.exists():
             continue
         database = str(folder / f"{slug}-{weight}.db")
-        found = run_cycle(
-            CycleConfig(slug, RULE, equity=weight), city, database=database,
-            out=folder / "cycles", by="Study",
-        )  # fmt: skip
+        config = CycleConfig(slug, RULE, equity=weight)
+        found = run_cycle(config, city, database=database, out=folder / "cycles", by="Study")
         verified = Registry(database).verify()
         plain = {name: found.get(name) for name in COLUMNS}
         seconds = {one["step"]: one["seconds"] for one in found["steps"]}
         write_json(
             path,
             {"domain": slug, "equity": weight, **plain, "problems": verified.problems,
-             "seconds": seconds},
+             "seconds": seconds, "in_truth": play_in_truth(config, city, folder, found)},
         )  # fmt: skip
         print(f"{slug}, {weight}: {found['outcome']}", flush=True)
+
+
+def play_in_truth(
+    config: CycleConfig, city: Path, folder: Path, found: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Coverage by quintile in the true process, and the gap between them; None without a policy."""
+    done = {
+        one["step"]: folder / "cycles" / config.domain / one["folder"] for one in found["steps"]
+    }
+    if "train" not in done:
+        return None
+    records, domain = open_records(city, config.term.strata), all_domains()[config.domain]
+    propensity, denominators, trained = (
+        _read(done[name]) for name in ("propensity", "denominators", "train")
+    )
+    learner = Learner(domain, records, config, propensity)
+    estimated = learner.params(denominators)
+    world = replace(world_of(domain, records, propensity, config), test_from=SCORED_FROM)
+    cases = domain.play.cases
+    table = None if cases is None else cases(estimated)
+    policy = hold_contender(learner.harness, table, contender_of(learner, denominators, trained))
+    n_episodes = trial.EPISODES if table is None else trial.INDEPENDENT_EPISODES
+    keys = jax.random.split(jax.random.key(1), n_episodes)
+    equity = learner.harness.equity_params(estimated)
+    tally = evaluate(learner.harness, world.true, [policy], keys, equity=equity).tally
+    served, need = (
+        np.asarray(one, np.float64)[0, :, :N_KNOWN_STRATA]
+        for one in (tally.correct, tally.actionable)
+    )
+    counts = np.random.default_rng(0).multinomial(
+        n_episodes, np.full(n_episodes, 1.0 / n_episodes), N_BOOTSTRAPS
+    )
+    # A quintile without any need in these episodes has no rate.
+    served, need = (one[:, need.sum(axis=0) > 0] for one in (served, need))
+    whole = np.ones((1, n_episodes))
+    rates = [(drawn @ served) / np.maximum(drawn @ need, 1e-9) for drawn in (whole, counts)]
+    gaps, ratios = zip(*((_gap(one), _ratio(one)) for one in rates), strict=True)
+    return {
+        "episodes": n_episodes,
+        "coverage_by_quintile": rates[0][0].tolist(),
+        "gap": float(gaps[0][0]),
+        "gap_interval": np.percentile(gaps[1], [2.5, 97.5]).tolist(),
+        "ratio": float(ratios[0][0]),
+        "ratio_interval": np.percentile(ratios[1], [2.5, 97.5]).tolist(),
+    }
+
+
+def _read(folder: Path) -> DoneStep:
+    step = read_step(folder)
+    assert step is not None, folder
+    return step
+
+
+def _gap(rates: np.ndarray) -> np.ndarray:
+    return rates.max(axis=1) - rates.min(axis=1)
+
+
+def _ratio(rates: np.ndarray) -> np.ndarray:
+    return rates.min(axis=1) / np.maximum(rates.max(axis=1), 1e-9)
 
 
 def gather(folder: Path, kept: Path = KEPT) -> dict[str, Any]:
@@ -76,13 +151,29 @@ def cycle_block(kept: Path = KEPT) -> str:
         return "Not run yet: `python -m docs.cycle_figures FOLDER`, then `--keep`."
     rows = json.loads(kept.read_text())["cycles"]
     n_all = len(WEIGHTS) * len(all_domains())
-    lines = ["| domain | weight on equity | ended | why |", "| --- | ---: | --- | --- |"]
+    lines = [
+        "| domain | weight on equity | ended | least of most covered quintile in truth | why |",
+        "| --- | ---: | --- | ---: | --- |",
+    ]
     if len(rows) < n_all:
         lines = [f"Kept so far: {len(rows)} of {n_all} cycles.", "", *lines]
     for row in rows:
         why = "; ".join(row["reasons"]).replace("|", "/")
-        lines.append(f"| {row['domain']} | {row['equity']:g} | {row['outcome']} | {why} |")
+        lines.append(
+            f"| {row['domain']} | {row['equity']:g} | {row['outcome']} | {_in_truth(row)} | {why} |"
+        )
     return "\n".join(lines)
+
+
+def _in_truth(row: dict[str, Any]) -> str:
+    """The true ratio of the lowest to the highest coverage, where it was played."""
+    played = row.get("in_truth")
+    if not played:
+        return "not played"
+    if not max(played["coverage_by_quintile"]):
+        return "none is covered"
+    low, high = (100 * one for one in played["ratio_interval"])
+    return f"{100 * played['ratio']:.0f} % [{low:.0f}, {high:.0f}]"
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs" / "results" / "policy-kills.json"
 WORKS = {
     "acts": ("tests.faults.registry_kills", 50, (19,)),
-    "cycles": ("tests.faults.cycle_kills", 5, tuple(range(19, 29))),
+    "cycles": ("tests.faults.cycle_kills", 25, (19, 20)),
 }
 """Module, points of a batch, and a seed for each batch."""
 DATABASES = {"SQLite": (), "PostgreSQL": ("--postgresql",)}

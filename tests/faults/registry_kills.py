@@ -75,7 +75,7 @@ def try_kills(
     ended = run_child(lambda: _prepare(folder, address), folder)
     assert ended.code == 0, ended.words
     # What a child would import is there before it is forked.
-    read_audit(folder / "PASS.json", copy_package(folder / "policy1").manifest)
+    read_audit(folder / "policy1.json", copy_package(folder / "policy1").manifest)
     outcomes: Counter[str] = Counter()
     faults: list[str] = []
     for point in range(points):
@@ -115,8 +115,8 @@ def problems_of(folder: Path, address: str) -> list[str]:
 def _prepare(folder: Path, address: str) -> None:
     office = Office(folder, address)
     for _ in range(N_PACKAGES):
-        office.package()
-    office.audit()
+        package = office.package()
+        office.audit().rename(package.with_suffix(".json"))
     (folder / TOLD).touch()
 
 
@@ -143,7 +143,7 @@ def _one_act(registry: Registry, folder: Path, rng: random.Random) -> None:
     action = rng.choice(("propose", "release", "release", "suspend", "resume", "rollback"))
     if action == "propose" or not waiting:
         package = folder / f"policy{rng.randint(1, N_PACKAGES)}"
-        registry.propose(package, folder / "PASS.json", **WHO)
+        registry.propose(package, package.with_suffix(".json"), **WHO)
     else:
         registry.act(action, waiting[0] if action == "release" else "heat", **WHO)
 

@@ -87,6 +87,20 @@ def cycle_command(
     seed: Seed = 0,
     until: Until = None,
     estimator: ReportingEstimator = "exposure_rate",
+    action_set: Annotated[
+        str,
+        typer.Option(
+            help="published: the paper's actions; extended: those and ours. If not given, the "
+            "published ones, or those that a rule needs."
+        ),
+    ] = "",
+    episodes: Annotated[
+        int,
+        typer.Option(
+            help="Episodes of the trial that is audited; 0: as many as usual.",
+            callback=within(0, 100_000),
+        ),
+    ] = 0,
     equity_mode: EquityMode = "dual",
     equity_form: EquityForm = "max_gap",
     denominator: Denominator = "actionable",
@@ -129,6 +143,8 @@ def cycle_command(
         seed=seed,
         equity=equity,
         weights=read_weights(weights, domain) if weights else None,
+        action_set=action_set,
+        n_episodes=episodes,
         estimator=estimator,
         until=until.date() if until else None,
         term=EquityTerm(equity_mode, equity_form, denominator, strata),

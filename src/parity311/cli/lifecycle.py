@@ -25,6 +25,12 @@ TODAY = "today's rule"
 
 By = Annotated[str, typer.Option("--by", help="Who decides this: a person's name.")]
 Why = Annotated[str, typer.Option("--reason", help="Why, for the log.")]
+ClockBecause = Annotated[
+    str,
+    typer.Option(
+        help="Why the log is ahead of this clock, where it is: the act then gets its last time."
+    ),
+]
 VersionName = Annotated[
     str, typer.Argument(help="Version, as `policies list` has it.", metavar="VERSION")
 ]
@@ -71,6 +77,7 @@ def propose_command(
     ],
     by: By,
     reason: Why,
+    clock_because: ClockBecause = "",
     database: DatabaseOption = DEFAULT_DATABASE,
     as_json: Json = False,
 ) -> None:
@@ -81,7 +88,7 @@ def propose_command(
 
     check_proposal(package, audit, by=by, reason=reason)
     registry = _open(database, makes=True)
-    version = registry.propose(package, audit, by=by, reason=reason)
+    version = registry.propose(package, audit, by=by, reason=reason, clock_because=clock_because)
     row = registry.stored(version)
     if as_json:
         print_json({"version": version, "verdict": row.verdict, "database": database})
@@ -135,11 +142,12 @@ def release_command(
     insufficient_because: Annotated[
         str, typer.Option(help="Why it goes live though its audit says INSUFFICIENT.")
     ] = "",
+    clock_because: ClockBecause = "",
     database: DatabaseOption = DEFAULT_DATABASE,
     as_json: Json = False,
 ) -> None:
     """Let a version decide in its domain; whoever was in office is retired."""
-    _act("release", version, by, reason, database, as_json, insufficient_because)
+    _act("release", version, by, reason, clock_because, database, as_json, insufficient_because)
 
 
 ACTS_ON_A_VERSION = {
@@ -159,10 +167,11 @@ def _act_on_a_version(action: str) -> Callable[..., None]:
         version: VersionName,
         by: By,
         reason: Why,
+        clock_because: ClockBecause = "",
         database: DatabaseOption = DEFAULT_DATABASE,
         as_json: Json = False,
     ) -> None:
-        _act(action, version, by, reason, database, as_json)
+        _act(action, version, by, reason, clock_because, database, as_json)
 
     return command
 
@@ -172,10 +181,11 @@ def _act_in_a_domain(action: str) -> Callable[..., None]:
         domain: DomainName,
         by: By,
         reason: Why,
+        clock_because: ClockBecause = "",
         database: DatabaseOption = DEFAULT_DATABASE,
         as_json: Json = False,
     ) -> None:
-        _act(action, domain, by, reason, database, as_json)
+        _act(action, domain, by, reason, clock_because, database, as_json)
 
     return command
 
@@ -185,14 +195,16 @@ def _act(
     subject: str,
     by: str,
     reason: str,
+    clock_because: str,
     database: str,
     as_json: bool,
     insufficient_because: str = "",
 ) -> None:
     registry = _open(database)
     entry = registry.act(
-        action, subject, by=by, reason=reason, insufficient_because=insufficient_because
-    )
+        action, subject, by=by, reason=reason, insufficient_because=insufficient_because,
+        clock_because=clock_because,
+    )  # fmt: skip
     decides = entry.details["decides"]
     if as_json:
         print_json({"entry": entry, "decides": decides})

@@ -21,6 +21,8 @@ FIRST = "0" * 64
 """What stands in the place of a hash before the first entry."""
 MOST_SKEW = timedelta(seconds=2)
 """How far two clocks that write one log may differ; the later time is then written."""
+CLOCK, CLOCK_BECAUSE = "machine_clock", "clock_because"
+"""Details of an entry whose machine's clock is behind the log, and why the log is ahead."""
 COLUMNS = ("seq", "at", "actor", "action", "domain", "version", "reason")
 """What an entry's line repeats of the row it stands in."""
 
@@ -49,10 +51,30 @@ class LogEntry:
         return json.loads(self.payload)["details"]
 
 
-def add_entry(entries: Sequence[LogEntry], now: datetime, **act: Any) -> LogEntry:
-    """The entry that comes after these; a clock that jumped back is refused."""
+def add_entry(
+    entries: Sequence[LogEntry], now: datetime, *, clock_because: str = "", **act: Any
+) -> LogEntry:
+    """The entry that comes after these; a clock that jumped back is refused.
+
+    Where the last entry was written by a clock that was ahead, ``clock_because`` says so. The entry
+    then has that time too, and its details what this clock says; those after it are held to that.
+    """
     last = entries[-1] if entries else None
-    plain = {"seq": last.seq + 1 if last else 1, "at": next_time(last, now), **act}
+    at = _write(now)
+    if last is not None:
+        told = last.details.get(CLOCK)
+        if _is_before(now, told or last.at) and not clock_because:
+            raise RegistryError(
+                f"The clock says {at}, and the last act was logged at {told or last.at}: it jumped "
+                "back. Set the clock of this machine right, then try again; where it was ahead "
+                "then, the acts of `parity311 policies` take --clock-because TEXT. Nothing was "
+                "changed."
+            )
+        if _is_before(now, last.at):
+            why = clock_because or last.details.get(CLOCK_BECAUSE, "")
+            act = act | {"details": {**act.get("details", {}), CLOCK: at, CLOCK_BECAUSE: why}}
+        at = max(at, last.at)
+    plain = {"seq": last.seq + 1 if last else 1, "at": at, **act}
     payload = canonical_json(plain)
     previous = last.hash if last else FIRST
     columns = {name: plain[name] for name in COLUMNS}
@@ -66,18 +88,9 @@ def hash_of(previous: str, payload: str) -> str:
     return hashlib.sha256(f"{previous}\n{payload}".encode()).hexdigest()
 
 
-def next_time(last: LogEntry | None, now: datetime) -> str:
-    """Time of the next entry, never before the last."""
-    if last is not None:
-        then = datetime.fromisoformat(last.at)
-        if now + MOST_SKEW < then:
-            raise RegistryError(
-                f"The clock says {_write(now)}, and the last act was logged at {last.at}: it "
-                "jumped back. Set the clock of this machine right, then try again; nothing was "
-                "changed."
-            )
-        now = max(now, then)
-    return _write(now)
+def _is_before(now: datetime, logged: str) -> bool:
+    """Whether a clock is further behind a logged time than two clocks may differ."""
+    return now + MOST_SKEW < datetime.fromisoformat(logged)
 
 
 def _write(moment: datetime) -> str:

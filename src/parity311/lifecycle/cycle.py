@@ -17,6 +17,7 @@ import numpy as np
 
 from parity311.agents.package import MANIFEST
 from parity311.audit.gap import FAIL, INSUFFICIENT
+from parity311.audit.spec import AuditSpec
 from parity311.errors import EstimationError
 from parity311.estimation.correction import FALLBACK
 from parity311.lifecycle.calibrating import calibrate_step, incidents_step, strata_step
@@ -36,6 +37,8 @@ from parity311.storage.strict_json import to_json
 PROPOSED, HELD, REFUSED = "proposed", "held", "refused"
 NOT_AUDITED = "NONE"
 """In the place of a verdict where there was nothing to audit."""
+MOSTLY = 0.5
+"""Share of a band from which on it is told where it comes from."""
 DECISION, DECISION_TEXT = "decision.json", "decision.md"
 Progress = Callable[[str, float, float], None]
 """(stage, so far, total)"""
@@ -150,7 +153,8 @@ def _decide(
         reasons += doubts
         is_open = evidence.verdict == INSUFFICIENT
         if is_open:
-            reasons.append(what_it_needs(evidence.rows))
+            simulated = audited.result["trial"].get("simulated_share")
+            reasons.append(what_it_needs(evidence.rows, config.spec, simulated))
         outcome = HELD if doubts or is_open else PROPOSED
         words = f"{reason}; {outcome}: {'; '.join(reasons)}"[:1900]
         version = find_same(registry, copy.sha256)
@@ -166,6 +170,7 @@ def _decide(
         "denominators": trained.result["way"],
         "trial": audited.result["trial"],
         "reward": copy.manifest["reward"],
+        "action_set": copy.manifest["action_set"],
         "saved": read_result(package, MANIFEST)["saved_on"],
         "promises": promised[0].result if promised else None,
     }
@@ -217,23 +222,66 @@ def find_doubts(config: CycleConfig, estimate: dict[str, Any], trial: dict[str, 
     return found
 
 
-def what_it_needs(rows: Sequence[dict[str, Any]]) -> str:
-    """What would settle an audit that could not tell."""
-    widths = [_width(row) for row in rows if row["verdict"] == INSUFFICIENT]
-    widest = max((one for one in widths if np.isfinite(one)), default=np.nan)
-    return (
-        f"the band that decides is up to {100 * widest:.0f} points wide: it narrows with more "
-        "months of records, with more reports of the same incidents, and with random visits"
-        if np.isfinite(widest)
-        else "some strata have too few events to be judged: it needs more months of records"
+def what_it_needs(
+    rows: Sequence[dict[str, Any]], spec: AuditSpec, simulated: float | None = None
+) -> str:
+    """What would settle an audit that could not tell.
+
+    ``simulated`` is the share of the band that is the trial's own, not the records'.
+    """
+    open_rows = [row for row in rows if row["verdict"] == INSUFFICIENT]
+    judged = [row for row in open_rows if np.isfinite(_width(row))]
+    if not judged:
+        return "some strata have too few events to be judged: it needs more months of records"
+    widest = max(judged, key=_width)
+    words = (
+        f"the band that decides is up to {100 * _width(widest):.0f} points wide"
+        f"{_enough(widest, spec)}: it narrows with more months of records, with more reports of "
+        "the same incidents, and with random visits"
     )
+    if simulated is not None and simulated > MOSTLY:
+        words += (
+            f"; {simulated:.0%} of what is open between two strata is the trial's own chance, "
+            "which more of its --episodes settle"
+        )
+    return words
 
 
 def _width(row: dict[str, Any]) -> float:
     """Width of the band that a verdict rests on: of the gap, or where rates are low the ratio."""
+    _, low, high = _band(row)
+    return high - low
+
+
+def _band(row: dict[str, Any]) -> tuple[float, float, float]:
+    """Estimate and ends of the band that a verdict rests on; NaN where there is none."""
     measure = row.get("measure", "gap")
-    low, high = row.get(f"{measure}_lower"), row.get(f"{measure}_upper")
-    return np.nan if low is None or high is None else float(high) - float(low)
+    found = (row.get(name) for name in (measure, f"{measure}_lower", f"{measure}_upper"))
+    value, low, high = (np.nan if one is None else float(one) for one in found)
+    return value, low, high
+
+
+def _enough(row: dict[str, Any], spec: AuditSpec) -> str:
+    """How narrow a band about the same estimate would settle it, and which way."""
+    value, low, high = _band(row)
+    is_gap = row.get("measure", "gap") == "gap"
+    limit = spec.tau if is_gap else spec.smallest_ratio
+    passes = value <= limit if is_gap else value >= limit
+    # The end that reaches over the limit has to come within it.
+    reach = high - value if value <= limit else value - low
+    if not np.isfinite(value) or reach <= 0 or value == limit:
+        return ""
+    factor = abs(limit - value) / reach
+    if factor >= 1.0:
+        return ""
+    return (
+        f" (about the same estimate of {100 * value:.0f} {'points' if is_gap else '%'}, one "
+        f"{_share(factor)} as wide would {'pass' if passes else 'fail'})"
+    )
+
+
+def _share(factor: float) -> str:
+    return f"{factor:.0%}" if factor >= 0.005 else "far less than 1 %"
 
 
 def _promised_in_words(promises: dict[str, Any] | None) -> list[str]:
@@ -255,6 +303,7 @@ def _in_words(config: CycleConfig, found: dict[str, Any]) -> str:
         f"Coverage {trial['coverage']:.1%}, today's rule {trial['coverage_of_today']:.1%}, in the "
         "process that the records give.",
         f"Denominators: {found['denominators']}.",
+        f"Actions: {found['action_set']}.",
         *_promised_in_words(found["promises"]),
         "",
         "Why:",

@@ -2,8 +2,9 @@
 
 An audit file is what `parity311 audit` writes as audit.json. The rows that count are those of
 `policies` about this policy, over every grouping that was asked for, per incident where incidents
-were estimated: the worst of them is the verdict. A file that names the `package` it judged
-(`weights_sha256`) is held to it.
+were estimated: the worst of them is the verdict. A file that names the `package` it judged (its
+`seal`) is held to it. Rules of one estimate share their weights, whatever they are paid for: of
+them `weights_sha256` alone names none.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ from parity311.evaluation.titles import EQUITY_MARK
 from parity311.mdp.contract import EQUITY
 from parity311.records.schema import FORMAT_VERSION as SCHEMA_VERSION
 from parity311.report.folder import RUN_FILE, read_run_folder
+from parity311.storage.hashes import SEAL
 
 AUDIT_FILE = "audit.json"
+NAMES = (SEAL, "weights_sha256")
+"""By what an audit may name the package that it judged."""
 PER_NEED = ("actionable", "incidents")
 """Denominators that count what was wrong, not who said so."""
 GRAVEST_FIRST = (FAIL, INSUFFICIENT, PASS)
@@ -68,6 +72,8 @@ class AuditEvidence:
     """the rows that were looked at"""
     sha256: str
     """of the file"""
+    is_named: bool = False
+    """whether the file says that it judged this very package"""
 
 
 def copy_package(folder: Path) -> PackageCopy:
@@ -110,7 +116,7 @@ def read_audit(path: Path, manifest: Mapping[str, Any]) -> AuditEvidence:
         content = file.read_bytes()
         plain = json.loads(content)
         spec_plain, rows = plain["spec"], plain["policies"]
-        named = dict(plain.get("package") or {})
+        package = dict(plain.get("package") or {})
         assert all(isinstance(row["verdict"], str) for row in rows)
     except (OSError, ValueError, KeyError, TypeError, AssertionError, RecursionError) as error:
         raise RegistryError(
@@ -120,11 +126,13 @@ def read_audit(path: Path, manifest: Mapping[str, Any]) -> AuditEvidence:
     spec = spec_from_plain(spec_plain)
     if plain.get("spec_sha256", spec.sha256) != spec.sha256:
         raise RegistryError(f"The specification in {file} was changed; make the audit again.")
-    if (file.parent / RUN_FILE).is_file():
-        _check_run(file, manifest)
-    if "weights_sha256" in named and named["weights_sha256"] != manifest.get("weights_sha256"):
+    given = {name: package[name] for name in NAMES if name in package}
+    if any(value != manifest.get(name) for name, value in given.items()):
         raise RegistryError(f"{file} is the audit of another package; audit this one.")
-    mine = _rows_about(rows, manifest, is_named="weights_sha256" in named)
+    is_named = SEAL in given or (bool(given) and manifest["agent"] in all_agents())
+    if (file.parent / RUN_FILE).is_file():
+        _check_run(file, manifest, is_named=is_named)
+    mine = _rows_about(rows, manifest, is_named=is_named)
     if not mine:
         there = sorted({f"{row.get('policy')} in {row.get('domain')}" for row in rows})
         raise RegistryError(
@@ -133,18 +141,20 @@ def read_audit(path: Path, manifest: Mapping[str, Any]) -> AuditEvidence:
             "Audit the run that the policy comes from."
         )
     verdict, reason = _worst(mine, spec, file)
-    return AuditEvidence(verdict, reason, spec, tuple(mine), hashlib.sha256(content).hexdigest())
+    sha256 = hashlib.sha256(content).hexdigest()
+    return AuditEvidence(verdict, reason, spec, tuple(mine), sha256, is_named)
 
 
-def _check_run(file: Path, manifest: Mapping[str, Any]) -> None:
+def _check_run(file: Path, manifest: Mapping[str, Any], *, is_named: bool) -> None:
     """Refuse an audit that is not as its run was written, or is of another run than the policy."""
     run = read_run_folder(file.parent)
     if file.name in run.changed_files():
         raise RegistryError(f"{file} was changed since its run was written; make the audit again.")
     audited, made_in = run.config.get("run"), (manifest.get("origin") or {}).get("run")
-    if audited and made_in and audited != made_in:
+    if audited and audited != made_in and not is_named:
         raise RegistryError(
-            f"{file} audits the run {audited}, and the policy comes from {made_in}; audit that one."
+            f"{file} audits the run {audited}, and the policy comes from {made_in or 'no run'}; "
+            "audit the run it comes from, or let `parity311 cycle` make it and audit it."
         )
 
 

@@ -31,10 +31,11 @@ def check_words(by: str, reason: str) -> None:
                 f"{option} is {given!r}; an act on a policy needs a named person and a reason. "
                 f"Give it, such as {option} {example!r}."
             )
-        _check_text(option, given)
+        check_text(option, given)
 
 
-def _check_text(option: str, given: str) -> None:
+def check_text(option: str, given: str) -> None:
+    """Refuse letters that cannot be kept, and too many of them."""
     is_whole = given.encode("utf-8", "replace").decode() == given
     if len(given) > LONGEST_WORDS or "\0" in given or not is_whole:
         raise InputError(
@@ -65,7 +66,7 @@ def check_gates(
     if action != "release":
         return
     if row.verdict == INSUFFICIENT:
-        _check_text("--insufficient-because", insufficient_because)
+        check_text("--insufficient-because", insufficient_because)
         if insufficient_because.strip().lower() in NOBODY:
             raise RegistryError(
                 f"The audit of {row.version} says INSUFFICIENT ({_reason(row)}): nobody can say "

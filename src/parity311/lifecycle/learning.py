@@ -26,6 +26,7 @@ from parity311.evaluation.compare import agent_contenders
 from parity311.evaluation.rollout import Contender
 from parity311.lifecycle.calibrating import read_calibration, world_of
 from parity311.lifecycle.cycle_config import CycleConfig
+from parity311.lifecycle.evidence import NAMES
 from parity311.lifecycle.promised import clock_of, hold_to
 from parity311.lifecycle.steps import DoneStep, Steps, read_step
 from parity311.lifecycle.trial import policy_name, try_policy
@@ -93,7 +94,7 @@ class Learner:
     @cached_property
     def harness(self) -> Harness:
         """The domain as the policy sees it."""
-        return Harness(self.domain, **asdict(self.config.term))
+        return self.config.harness
 
     @property
     def is_agent(self) -> bool:
@@ -108,6 +109,7 @@ class Learner:
             "domain_version": self.domain.version,
             "term": asdict(self.config.term),
             "features": list(self.harness.observation_names),
+            "action_set": self.harness.action_set,
         }
 
     def params(self, denominators: DoneStep) -> Any:
@@ -181,6 +183,7 @@ def train_step(
     chosen = {
         "agent": config.agent,
         "preference": config.preference,
+        "action_set": learner.harness.action_set,
         "seeds": config.n_seeds,
         "seed": config.seed,
         "steps": config.n_steps,
@@ -201,7 +204,8 @@ def learn(learner: Learner, denominators: DoneStep, folder: Path, progress: Prog
     if stored is None:
         return train(
             learner.domain, learner.params(denominators), config.agent, [config.preference], seeds,
-            config.n_steps, term=config.term, checkpoints=kept, progress=tell,
+            config.n_steps, action_set=harness.action_set, term=config.term, checkpoints=kept,
+            progress=tell,
         )  # fmt: skip
     read = read_steps(denominators.folder.parent / stored / STORED, learner.about)
     assert read is not None  # it is part of what the denominators were made from
@@ -254,7 +258,7 @@ def audit_step(
         trial = try_policy(
             learner.harness, params, calibration,
             contender_of(learner, denominators, trained),
-            setting=setting, is_bounded=is_bounded, seed=config.seed,
+            setting=setting, is_bounded=is_bounded, n_episodes=config.n_episodes, seed=config.seed,
         )  # fmt: skip
         draws = calibration.estimate.area_draws(np.random.default_rng(config.spec.seed))
         inputs = read_inputs(
@@ -269,7 +273,7 @@ def audit_step(
             command=f"cycle {learner.domain.slug}",
             config={"run": manifest["origin"]["run"], "spec_sha256": config.spec.sha256},
             add_data=lambda run: add_records(run, records),
-            package={"weights_sha256": manifest["weights_sha256"]},
+            package={name: manifest[name] for name in NAMES},
         )  # fmt: skip
         return {
             "audit": f"{found['audit']}/{FIGURES_FILE}",
@@ -277,4 +281,5 @@ def audit_step(
             "trial": trial.figures,
         }
 
-    return steps.take("audit", {"spec": config.spec, "seed": config.seed}, make, after=[trained])
+    asked = {"spec": config.spec, "seed": config.seed, "episodes": config.n_episodes}
+    return steps.take("audit", asked, make, after=[trained])

@@ -23,7 +23,7 @@ from parity311.errors import RegistryError, unknown_name
 from parity311.lifecycle.chain import COLUMNS, FIRST, LogEntry, add_entry, chain_problems
 from parity311.lifecycle.database import Database
 from parity311.lifecycle.evidence import AuditEvidence, PackageCopy, copy_package, read_audit
-from parity311.lifecycle.gates import GOES_LIVE, check_gates, check_words
+from parity311.lifecycle.gates import GOES_LIVE, check_gates, check_text, check_words
 from parity311.lifecycle.statement import STATEMENT_VERSION, StatedLine, state_policy
 from parity311.lifecycle.states import PROPOSE, PolicyState, Standing
 from parity311.lifecycle.tables import LogRow, PackageRow, StateRow, VersionRow
@@ -80,12 +80,15 @@ class Registry:
         self.database = Database(address, makes=makes)
         self._clock = clock
 
-    def propose(self, folder: Path, audit: Path, *, by: str, reason: str) -> str:
+    def propose(
+        self, folder: Path, audit: Path, *, by: str, reason: str, clock_because: str = ""
+    ) -> str:
         """Take a package and its audit up as a new version; its name.
 
         What is kept is a copy: what happens to the folder later changes nothing here.
         """
         copy, evidence = check_proposal(folder, audit, by=by, reason=reason)
+        check_text("--clock-because", clock_because)
         manifest = copy.manifest
         domain = manifest["domain"]
         statement = {
@@ -112,11 +115,13 @@ class Registry:
                 proposed_at="",
             )
             self._refuse_same(session, row, standing)
+            _refuse_used(session, row, evidence)
             details = {"package_sha256": copy.sha256, "audit_sha256": evidence.sha256}
             changes = standing.propose(row.version, domain)
             entry = self._entry(
                 entries, PROPOSE, row, by, reason,
                 {**details, "changes": changes, "version_sha256": row.content_sha256},
+                clock_because,
             )  # fmt: skip
             row.proposed_at = entry.at
             if session.get(PackageRow, copy.sha256) is None:
@@ -148,6 +153,7 @@ class Registry:
         reason: str,
         seen: str | None = None,
         insufficient_because: str = "",
+        clock_because: str = "",
     ) -> LogEntry:
         """Do something with a version, or with the one in office of a domain.
 
@@ -163,8 +169,11 @@ class Registry:
             What `seen` said when that was decided; just now if not given.
         insufficient_because
             Why a policy goes live though its audit could not tell.
+        clock_because
+            Why the log's last entry is ahead of this clock: the act then has its time.
         """
         check_words(by, reason)
+        check_text("--clock-because", clock_because)
         if seen is None:
             seen = self.seen(subject)
         with self.database.writing() as session:
@@ -193,7 +202,7 @@ class Registry:
             }
             if insufficient_because:
                 details["insufficient_because"] = insufficient_because.strip()
-            entry = self._entry(entries, action, row, by, reason, details)
+            entry = self._entry(entries, action, row, by, reason, details, clock_because)
             self._write(session, entry, standing, changes)
         return entry
 
@@ -310,11 +319,12 @@ class Registry:
 
     def _entry(
         self, entries: list[LogEntry], action: str, row: VersionRow, by: str, reason: str,
-        details: dict[str, Any],
+        details: dict[str, Any], clock_because: str,
     ) -> LogEntry:  # fmt: skip
         return add_entry(
             entries,
             self._clock(),
+            clock_because=clock_because.strip(),
             actor=by.strip(),
             action=action,
             domain=row.domain,
@@ -348,6 +358,22 @@ def check_proposal(
     check_words(by, reason)
     copy = copy_package(folder)
     return copy, read_audit(audit, copy.manifest)
+
+
+def _refuse_used(session: Session, row: VersionRow, evidence: AuditEvidence) -> None:
+    """Refuse what an audit said of another package; one that names this package judged this."""
+    if evidence.is_named:
+        return
+    others = select(VersionRow).where(
+        VersionRow.domain == row.domain, VersionRow.package_sha256 != row.package_sha256
+    )
+    said = json.loads(row.audit)["rows"]
+    for other in session.scalars(others.order_by(VersionRow.number)):
+        if json.loads(other.audit)["rows"] == said:
+            raise RegistryError(
+                f"The same figures were given for {other.version}, which is another package; no "
+                "audit has judged this one. Audit it, or let `parity311 cycle` make and audit it."
+            )
 
 
 def _row(session: Session, version: str) -> VersionRow:

@@ -19,7 +19,7 @@ from parity311.evaluation.compare import hold_contender
 from parity311.evaluation.frontier import settle_prices
 from parity311.evaluation.rollout import Contender, Episodes, evaluate
 from parity311.evaluation.titles import EQUITY_MARK
-from parity311.mdp.contract import N_STRATA, TODAYS_RULE
+from parity311.mdp.contract import N_KNOWN_STRATA, N_STRATA, TODAYS_RULE
 from parity311.mdp.harness import Harness
 from parity311.reporting.calibration import Calibration
 from parity311.resampling import mean_interval
@@ -49,6 +49,7 @@ def try_policy(
     *,
     setting: str,
     is_bounded: bool = True,
+    n_episodes: int = 0,
     seed: int = 0,
 ) -> PolicyTrial:
     """Play a policy and today's rule through the same episodes of the estimated process.
@@ -59,6 +60,8 @@ def try_policy(
         What the need of each stratum was estimated with: its joint draws are what is left open.
     is_bounded
         Whether those draws say anything; where complaints stand for incidents they do not.
+    n_episodes
+        Episodes that both play; the usual number if 0.
     """
     domain = harness.domain
     key_settle, key_play = jax.random.split(jax.random.key(seed))
@@ -71,13 +74,14 @@ def try_policy(
     if harness.equity_mode == "dual" and contender.is_priced:
         both = settle_prices(harness, params, both, equity, key_settle)
         both = [hold_contender(harness, table, one) for one in both]
-    n_episodes = EPISODES if table is None else INDEPENDENT_EPISODES
+    n_episodes = n_episodes or (EPISODES if table is None else INDEPENDENT_EPISODES)
     keys = jax.random.split(key_play, n_episodes)
     played = evaluate(harness, params, both, keys, equity=equity)
     n_cases = None if table is None else len(table.stratum)
     ratios = need_ratios(calibration, seed) if is_bounded else np.ones((N_UNITS, N_STRATA))
     units = _units(harness, setting, contender.name, played, ratios, n_cases, seed)
-    return PolicyTrial(units, _figures(played))
+    share = simulated_share(units.correct, units.out_of["actionable"], ratios)
+    return PolicyTrial(units, {**_figures(played), "simulated_share": share})
 
 
 def need_ratios(calibration: Calibration, seed: int = 0) -> np.ndarray:
@@ -86,6 +90,25 @@ def need_ratios(calibration: Calibration, seed: int = 0) -> np.ndarray:
     rows = np.random.default_rng(seed).choice(len(draws), N_UNITS, replace=len(draws) < N_UNITS)
     known = np.where(value > 0, value, 1.0)
     return np.where(value > 0, np.maximum(draws[rows], 1e-9) / known, 1.0)
+
+
+def simulated_share(served: np.ndarray, need: np.ndarray, ratios: np.ndarray) -> float | None:
+    """Share of what is left open between two strata that more episodes would settle.
+
+    The two are those with the lowest and the highest rate; the rest is what the records leave open
+    of their need. ``served`` and ``need`` (units, 6) are sums of a bootstrap of the episodes, need
+    by its draw, whose ``ratios`` to the estimate are known. None where nobody can be compared.
+    """
+    known = slice(0, N_KNOWN_STRATA)
+    plain = np.where(ratios > 0, need / np.maximum(ratios, 1e-12), 0.0)[:, known]
+    is_there = plain.sum(axis=0) > 0
+    if is_there.sum() < 2:
+        return None
+    found = served[:, known][:, is_there]
+    drawn, fixed = (found / np.maximum(one[:, is_there], 1e-12) for one in (need[:, known], plain))
+    order = np.argsort(fixed.mean(axis=0))
+    spread = [float(np.var(one[:, order[-1]] - one[:, order[0]])) for one in (fixed, drawn)]
+    return min(spread[0] / spread[1], 1.0) if spread[1] > 0 else None
 
 
 def policy_name(agent: str, equity: float, is_agent: bool) -> str:

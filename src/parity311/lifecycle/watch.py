@@ -322,11 +322,16 @@ def watch_and_write(
 ) -> dict[str, Any]:
     """Look, write page and metrics, and act where somebody's name is given."""
     watched = watch_domain(registry, domain, records, **options)
-    done = act_on(registry, watched, by) if by else ""
+    done, refused = "", None
+    try:
+        done = act_on(registry, watched, by) if by else ""
+    except Parity311Error as error:
+        refused = error  # what was seen is told all the same
     if done:
         watched = replace(watched, policy=_in_office(registry, domain))
     page = write_watch(watched, records, options["audit"], runs, done)
-    plain = watched.describe() | {"page": page, "done": done}
     if metrics is not None:
         write_metrics(metrics, watched)
-    return plain
+    if refused is not None:
+        raise refused
+    return watched.describe() | {"page": page, "done": done}

@@ -171,7 +171,7 @@ def write_audit(
 
     The specification is written, with its hash, before anything is measured. ``estimates`` says by
     domain how incidents were estimated, where that is known; ``package`` names the one policy that
-    was played, where it is one (`weights_sha256`).
+    was played, where it is one (by its `seal`).
     """
     with start_run(root, command, config) as run:
         (run.path / SPEC_FILE).write_text(write_spec(spec), encoding="utf-8")

@@ -84,6 +84,7 @@ class Office:
         self.now = datetime(2026, 1, 5, 9, tzinfo=UTC)
         self.registry = self.open(makes=True)
         self.n_packages = 0
+        self.n_audits = 0
 
     def open(self, *, makes: bool = False) -> Registry:
         """Another connection to the same registry."""
@@ -103,8 +104,11 @@ class Office:
         return write_package(folder, replace(made, manifest=manifest))
 
     def audit(self, verdict: str = "PASS", policy: str = "network", **more: Any) -> Path:
-        """An audit file of that verdict."""
-        return write_audit(self.folder / f"{verdict}.json", audit_row(verdict, policy, **more))
+        """An audit file of that verdict; no two have the same figures."""
+        self.n_audits += 1
+        row = audit_row(verdict, policy, **more)
+        row["gap"] += 1e-6 * self.n_audits
+        return write_audit(self.folder / f"{verdict}.json", row)
 
     def propose(self, verdict: str = "PASS", domain: str = "heat") -> str:
         """Propose a new policy with that verdict; its version."""

@@ -13,7 +13,8 @@ import pytest
 from tests.unit.lifecycle.offices import audit_row
 
 from parity311.city.build import build_city
-from parity311.domains import get_domain
+from parity311.domains import all_domains, get_domain
+from parity311.engines.backlog.rules import stands_in
 from parity311.errors import InputError, RegistryError
 from parity311.lifecycle import cycle, trial
 from parity311.lifecycle.cycle import find_doubts, run_cycle
@@ -222,11 +223,24 @@ def test_doubts_are_told(estimate: Any, told: Any, term: Any, words: str) -> Non
         ({"equity": 1.5}, "allowed is 0 to 1"),
         ({"term": PUBLISHED_TERM}, "follows coverage prices"),
         ({"agent": "priced", "term": PUBLISHED_TERM}, "has none of"),
+        ({"action_set": "more"}, "Unknown action set 'more'"),
+        ({"domain": "drone", "action_set": "published"}, "takes COVERAGE_PRICED, which is none"),
     ],
 )
 def test_bad_settings_are_refused_before_any_work(changed: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         check_cycle(replace(SNAD, **changed), by="A. Okafor", reason="yearly")
+
+
+@pytest.mark.parametrize("slug", list(all_domains()))
+def test_a_rule_follows_prices_in_every_domain_or_says_it_cannot(slug: str) -> None:
+    """Where only an extended action follows them, a cycle takes the extended ones by itself."""
+    config = CycleConfig(slug, "dual_threshold")
+    domain = check_cycle(config, by="A. Okafor", reason="yearly")
+    assert not stands_in(domain.heuristics["dual_threshold"], config.harness)
+    is_more = slug in ("drone", "elevator", "ert", "housing")
+    assert config.harness.action_set == ("extended" if is_more else "published")
+    assert CycleConfig(slug).harness.action_set == "published"
 
 
 def test_nobody_proposes_nothing(tmp_path: Path, city: Path) -> None:
@@ -270,5 +284,43 @@ def test_weights_that_are_none_are_refused(change: Any, words: str, tmp_path: Pa
 def test_what_an_open_audit_needs_is_told_by_the_band_that_decides() -> None:
     ratio = {"verdict": "INSUFFICIENT", "measure": "ratio", "ratio_lower": 0.5, "ratio_upper": 1.0}
     passed = audit_row("PASS", "dual_threshold")
-    assert "up to 50 points wide" in cycle.what_it_needs([ratio | {"gap_upper": 0.9}, passed])
-    assert "too few events" in cycle.what_it_needs([{"verdict": "INSUFFICIENT"}])
+    told = cycle.what_it_needs([ratio | {"gap_upper": 0.9}, passed], SNAD.spec)
+    assert "up to 50 points wide:" in told
+    assert "episodes" not in told
+    assert "too few events" in cycle.what_it_needs([{"verdict": "INSUFFICIENT"}], SNAD.spec)
+    assert "80% of what is open" in cycle.what_it_needs([ratio], SNAD.spec, 0.8)
+
+
+@pytest.mark.parametrize(
+    ("measure", "ends", "words"),
+    [
+        ("ratio", (0.58, 0.88, 1.0), "of 88 %, one 34% as wide would pass"),
+        ("ratio", (0.48, 0.68, 0.98), "of 68 %, one 33% as wide would fail"),
+        ("gap", (0.0, 0.02, 0.08), "of 2 points, one 50% as wide would pass"),
+        ("gap", (0.01, 0.08, 0.2), "of 8 points, one 43% as wide would fail"),
+    ],
+)
+def test_how_narrow_a_band_would_settle_it(
+    measure: str, ends: tuple[float, ...], words: str
+) -> None:
+    names = (f"{measure}_lower", measure, f"{measure}_upper")
+    row = {"verdict": "INSUFFICIENT", "measure": measure, **dict(zip(names, ends, strict=True))}
+    spec = replace(SNAD.spec, tau=0.05)
+    assert abs(spec.smallest_ratio - 0.78) < 0.005
+    assert words in cycle.what_it_needs([row], spec)
+
+
+def test_what_is_open_comes_from_the_trial_or_from_the_records() -> None:
+    rng = np.random.default_rng(0)
+    need = np.full((400, 6), 100.0)
+    served = need * np.array([0.2, 0.3, 0.3, 0.3, 0.4, 0.3])
+    noisy = served * rng.normal(1.0, 0.1, served.shape)
+    ratios = rng.normal(1.0, 0.1, served.shape)
+    known = np.ones_like(ratios)
+    assert trial.simulated_share(noisy, need, known) == 1.0
+    assert trial.simulated_share(served, need * ratios, ratios) == pytest.approx(0.0, abs=1e-12)
+    half = trial.simulated_share(noisy, need * ratios, ratios)
+    assert half == pytest.approx(0.5, abs=0.1)
+    nobody = np.zeros_like(need)
+    assert trial.simulated_share(nobody, nobody, known) is None
+    assert trial.simulated_share(served, need, known) is None

@@ -160,7 +160,8 @@ def test_the_gravest_verdict_counts(tmp_path: Path) -> None:
 def test_a_run_that_is_audited_is_believed_until_it_is_changed(tmp_path: Path) -> None:
     found = audit_run(make_run(tmp_path / "runs"), AuditSpec(n_draws=100), root=tmp_path / "runs")
     folder = tmp_path / "runs" / found["audit"]
-    manifest = MANIFEST_OF | {"preference": [0.7, 0.3, 0.0, 0.0]}
+    made_in = {"origin": {"run": found["run"]}}
+    manifest = MANIFEST_OF | {"preference": [0.7, 0.3, 0.0, 0.0]} | made_in
     said = {
         row["policy"]: row["verdict"]
         for row in found["policies"]
@@ -169,10 +170,10 @@ def test_a_run_that_is_audited_is_believed_until_it_is_changed(tmp_path: Path) -
     assert read_audit(folder, manifest).verdict == said["dqn"]
     assert read_audit(folder / "audit.json", manifest | {"agent": "balanced"}).verdict == "FAIL"
     with pytest.raises(RegistryError, match="does not judge dqn in heat"):
-        read_audit(folder, MANIFEST_OF)
-    assert read_audit(folder, manifest | {"origin": {"run": found["run"]}}).verdict == said["dqn"]
-    with pytest.raises(RegistryError, match="the policy comes from elsewhere"):
-        read_audit(folder, manifest | {"origin": {"run": "elsewhere"}})
+        read_audit(folder, MANIFEST_OF | made_in)
+    for run, words in (("elsewhere", "elsewhere"), ("", "no run")):
+        with pytest.raises(RegistryError, match=f"the policy comes from {words}"):
+            read_audit(folder, manifest | {"origin": {"run": run}})
     path = folder / "audit.json"
     path.write_text(path.read_text().replace("FAIL", "PASS"))
     with pytest.raises(Parity311Error, match="change|not as"):
@@ -241,6 +242,34 @@ def test_an_audit_that_names_its_package_is_taken_for_it(tmp_path: Path) -> None
     path = tmp_path / "audit.json"
     write_audit(path, audit_row("PASS", "candidate"), package={"weights_sha256": "ab" * 32})
     assert read_audit(path, MANIFEST_OF | {"weights_sha256": "ab" * 32}).verdict == "PASS"
+
+
+def test_rules_that_share_their_weights_do_not_share_an_audit(tmp_path: Path) -> None:
+    """A rule's prices stand in its manifest: what it is paid for changes no weight."""
+    unpaid = MANIFEST_OF | {"agent": "dual_threshold", "weights_sha256": "ab" * 32, "seal": "1"}
+    paid = unpaid | {"preference": [0.2, 0.2, 0.6, 0.0], "seal": "2"}
+    row = audit_row("PASS", "dual_threshold")
+    named = {"weights_sha256": "ab" * 32, "seal": "2"}
+    path = write_audit(tmp_path / "audit.json", row, package=named)
+    assert read_audit(path, paid).is_named
+    with pytest.raises(RegistryError, match="audit of another package"):
+        read_audit(path, unpaid)
+    by_weights = write_audit(tmp_path / "old.json", row, package={"weights_sha256": "ab" * 32})
+    assert not read_audit(by_weights, unpaid).is_named
+
+
+def test_figures_that_judged_one_package_judge_no_other(on_file: Office) -> None:
+    audit = on_file.audit()
+    version = on_file.registry.propose(on_file.package(), audit, **WHO)
+    other = on_file.package()
+    copied = on_file.folder / "copied.json"
+    copied.write_text(audit.read_text() + "\n")
+    for one in (audit, copied):
+        with pytest.raises(RegistryError, match=f"given for {version}, which is another package"):
+            on_file.registry.propose(other, one, **WHO)
+    seal = json.loads((other / MANIFEST).read_text())["seal"]
+    named = write_audit(copied, audit_row("PASS", "network"), package={"seal": seal})
+    assert on_file.registry.propose(other, named, **WHO) == "heat-2"
 
 
 def test_a_stricter_tau_is_kept_with_the_version(on_file: Office) -> None:

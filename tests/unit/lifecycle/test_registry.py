@@ -168,6 +168,31 @@ def test_a_clock_that_jumped_back_is_refused(office: Office) -> None:
     assert office.registry.verify().problems == ()
 
 
+def test_a_log_that_is_ahead_does_not_keep_a_policy_in_office(office: Office) -> None:
+    """Once a clock was a year ahead, and the policy must be stopped today."""
+    office.now += timedelta(days=365)
+    version = office.released()
+    office.now -= timedelta(days=365)
+    with pytest.raises(RegistryError, match="take --clock-because"):
+        office.registry.act("suspend", "heat", **WHO)
+    why = "the server stood at 2027"
+    entry = office.registry.act("suspend", "heat", **WHO, clock_because=why)
+    assert office.states == {version: "SUSPENDED"}
+    assert entry.at == office.registry.log()[-2].at
+    assert entry.details["clock_because"] == why
+    assert entry.details["machine_clock"].startswith("2026-01-05")
+    # Said once is enough, until that clock jumps back itself.
+    other = office.propose()
+    assert office.registry.log()[-1].details["clock_because"] == why
+    office.now -= timedelta(days=1)
+    with pytest.raises(RegistryError, match="logged at 2026-01-05"):
+        office.registry.act("release", other, **WHO)
+    office.now += timedelta(days=367)
+    entry = office.registry.act("release", other, **WHO)
+    assert "clock_because" not in entry.details
+    assert office.registry.verify().problems == ()
+
+
 def test_clocks_that_differ_by_a_moment_share_a_log(office: Office) -> None:
     version = office.propose()
     office.now -= timedelta(minutes=1, seconds=1)

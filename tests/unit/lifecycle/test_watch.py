@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +147,22 @@ def test_it_acts_in_a_persons_name_alone(
     assert "staff set aside 60 %" in last.reason
     # Once is enough.
     assert look(by="A. Okafor")["done"] == ""
+
+
+def test_what_was_seen_is_told_where_the_act_is_refused(
+    on_file: Office, version: str, records: Records, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(watching, "friction_light", lambda *_, **__: lit(RED))
+    on_file.now -= timedelta(days=1)
+    with pytest.raises(RegistryError, match="jumped back"):
+        watch_and_write(
+            on_file.registry, "heat", records, runs=tmp_path / "runs", by="A. Okafor",
+            metrics=tmp_path / "parity311.prom", **OPTIONS,
+        )  # fmt: skip
+    assert on_file.states[version] == "LIVE"
+    assert 'light="friction"} 2' in (tmp_path / "parity311.prom").read_text()
+    assert list((tmp_path / "runs").glob("*/report.html"))
 
 
 def test_a_suspended_policy_is_not_suspended_again(

@@ -25,11 +25,8 @@ def make_choice(
     return make
 
 
-def make_dual(params: Params, harness: Harness) -> Policy:
-    """Priced dispatch where there is one, else the index."""
-    if "COVERAGE_PRICED" in backlog_rules.action_names(harness):
-        return play_action("COVERAGE_PRICED", "COVERAGE_PRICED")(params, harness)
-    return make_choice("saving", 1.0)(params, harness)
+make_dual = play_action("COVERAGE_PRICED", make_choice("saving", 1.0))
+"""Priced dispatch; where there is none the index stands in, and it follows no price."""
 
 
 def candidates(params: Params, harness: Harness) -> list[Policy]:

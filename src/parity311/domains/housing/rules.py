@@ -59,11 +59,8 @@ def make_actionable(params: Params, harness: Harness) -> Policy:
     return _by_line(harness, chance)
 
 
-def make_dual(params: Params, harness: Harness) -> Policy:
-    """Priced dispatch where there is one, else as today."""
-    if "COVERAGE_PRICED" in backlog_rules.action_names(harness):
-        return play_action("COVERAGE_PRICED", "COVERAGE_PRICED")(params, harness)
-    return make_balanced(params, harness)
+make_dual = play_action("COVERAGE_PRICED", make_balanced)
+"""Priced dispatch; where there is none today's rule stands in."""
 
 
 def candidates(params: Params, harness: Harness) -> list[Policy]:

@@ -67,19 +67,22 @@ def action_names(harness: Harness) -> list[str]:
 
 @dataclass(frozen=True)
 class OneAction:
-    """Maker of the rule that always takes one action; another where the action set lacks it."""
+    """Maker of the rule that always takes one action; something else where there is none such."""
 
     name: str
-    otherwise: str
+    otherwise: str | Maker
+    """another action, or the maker of another rule"""
 
     def __call__(self, params: Any, harness: Harness) -> Policy:
         """Make the rule."""
-        del params
         names = action_names(harness)
-        return heuristics.always(names.index(self.name if self.name in names else self.otherwise))
+        name = self.name if self.name in names else self.otherwise
+        return (
+            heuristics.always(names.index(name)) if isinstance(name, str) else name(params, harness)
+        )
 
 
-def play_action(name: str, otherwise: str) -> OneAction:
+def play_action(name: str, otherwise: str | Maker) -> OneAction:
     """Maker of the rule that always takes `name`, or `otherwise` where the action set lacks it."""
     return OneAction(name, otherwise)
 
