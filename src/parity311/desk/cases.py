@@ -73,15 +73,24 @@ def read_queue(session: Session, asked: QueueQuery, now: datetime) -> dict[str, 
             CaseRow.complaint_id.contains(asked.search, autoescape=True)
             | CaseRow.building_id.contains(asked.search, autoescape=True)
         )
-    total = session.scalar(select(func.count()).select_from(CaseRow).where(*where)) or 0
-    order = (CaseRow.escalates.desc(), CaseRow.due_at, CaseRow.number)
-    rows = session.scalars(
-        select(CaseRow)
-        .where(*where)
-        .order_by(*order)
-        .offset((asked.page - 1) * asked.size)
-        .limit(asked.size)
+    counted = session.execute(
+        select(CaseRow.escalates, func.count()).where(*where).group_by(CaseRow.escalates)
     )
+    n = {bool(escalates): times for escalates, times in counted}
+    total = sum(n.values())
+    skipped, rows = (asked.page - 1) * asked.size, list[CaseRow]()
+    # One part after the other, so that each is read in the order of its index.
+    for is_visit in (True, False):
+        left = asked.size - len(rows)
+        if left and skipped < n.get(is_visit, 0):
+            rows += session.scalars(
+                select(CaseRow)
+                .where(*where, CaseRow.escalates == is_visit)
+                .order_by(CaseRow.due_at, CaseRow.number)
+                .offset(skipped)
+                .limit(left)
+            )
+        skipped = max(skipped - n.get(is_visit, 0), 0)
     return {
         "cases": [summary_of(row, now) for row in rows],
         "total": total,
