@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib import resources
 from typing import Any
@@ -11,19 +11,21 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from parity311.desk.desk import Desk
 from parity311.desk.refusals import DeskRefusal, TooLargeError
 from parity311.desk.rooms import ROOMS
-from parity311.desk.telling import log_requests
+from parity311.desk.telling import RequestLog
 from parity311.desk.web import HEADERS, is_same_site, render_error
 from parity311.errors import BusyError, Parity311Error, RegistryError, UnreachableError
 from parity311.version import __version__
 
 MOST_BYTES = 20_000_000
 """Largest body: a table to audit."""
-Next = Callable[[Request], Awaitable[Response]]
+TOO_LARGE = f"The body is too large; {MOST_BYTES:,} bytes are taken."
 
 
 def make_app(
@@ -54,36 +56,66 @@ def make_app(
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
     for room in ROOMS:
         app.include_router(room.router)
-    app.middleware("http")(_guard)
+    app.add_middleware(Guard)
     if teller is not None:
-        app.middleware("http")(log_requests(teller))
+        app.add_middleware(RequestLog, teller=teller)
     _tell_errors(app)
     return app
 
 
-async def _guard(request: Request, go_on: Next) -> Response:
-    """Refuse other sites' posts and oversized bodies; give every answer its headers."""
-    began = time.perf_counter()
-    length = request.headers.get("content-length", "0")
-    if not is_same_site(request):
-        response = render_error(request, 403, "This form was sent from another site; it was "
-                                "not taken. Open the page here and send it again.")  # fmt: skip
-    elif not length.isdigit() or int(length) > MOST_BYTES:
-        response = render_error(
-            request, TooLargeError.status, f"The body is too large; {MOST_BYTES:,} bytes are taken."
-        )
-    else:
-        response = await go_on(request)
-    timings = {**getattr(request.state, "timings", {})}
-    timings["total"] = 1000 * (time.perf_counter() - began)
-    response.headers["Server-Timing"] = ", ".join(
-        f"{name};dur={took:.3f}" for name, took in timings.items()
-    )
+class Guard:
+    """Refuses other sites' posts and oversized bodies; gives every answer its headers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request, began, taken = Request(scope), time.perf_counter(), 0
+
+        async def counted() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > MOST_BYTES:
+                # A body that comes in pieces does not say beforehand how long it is.
+                raise HTTPException(TooLargeError.status, TOO_LARGE)
+            return message
+
+        async def dressed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                timings = {**getattr(request.state, "timings", {})}
+                timings["total"] = 1000 * (time.perf_counter() - began)
+                headers["Server-Timing"] = ", ".join(
+                    f"{name};dur={took:.3f}" for name, took in timings.items()
+                )
+                add_headers(headers, request.url.path)
+            await send(message)
+
+        await (_refusal(request) or self._app)(scope, counted, dressed)
+
+
+def add_headers(headers: MutableHeaders, path: str) -> None:
+    """What every answer has, unless its room says otherwise."""
     for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
-    if not request.url.path.startswith("/static/"):
-        response.headers["Cache-Control"] = "no-store"
-    return response
+        headers.setdefault(name, value)
+    if not path.startswith("/static/"):
+        headers["Cache-Control"] = "no-store"
+
+
+def _refusal(request: Request) -> Response | None:
+    """What is answered to a request that is not looked at; None for others."""
+    if not is_same_site(request):
+        return render_error(request, 403, "This form was sent from another site; it was not "
+                            "taken. Open the page here and send it again.")  # fmt: skip
+    length = request.headers.get("content-length", "0")
+    if not length.isdigit() or int(length) > MOST_BYTES:
+        return render_error(request, TooLargeError.status, TOO_LARGE)
+    return None
 
 
 def status_of(error: Exception) -> int:
@@ -114,10 +146,13 @@ def _tell_errors(app: FastAPI) -> None:
         )
 
     def unforeseen(request: Request, error: Any) -> Response:
-        return render_error(
+        response = render_error(
             request, 500, "Something failed that should not have; it was logged. What you did was "
             "kept whole or not at all: look at the case, then try again.",
         )  # fmt: skip
+        # This answer is given outside of the guard.
+        add_headers(response.headers, request.url.path)
+        return response
 
     app.add_exception_handler(Parity311Error, ours)
     app.add_exception_handler(RequestValidationError, malformed)

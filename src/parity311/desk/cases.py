@@ -11,11 +11,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from parity311.city.process import ComplaintProcess
 from parity311.desk import ledger
 from parity311.desk.accounts import Actor, utc_now
 from parity311.desk.offices import promised_days
@@ -30,6 +32,7 @@ from parity311.desk.tables import (
     ReportRow,
     VisitRow,
 )
+from parity311.domains import all_domains, get_domain
 from parity311.records.schema import SERVICE_LEVEL_DAYS
 
 CLAIM_MINUTES = 15
@@ -73,15 +76,24 @@ def read_queue(session: Session, asked: QueueQuery, now: datetime) -> dict[str, 
             CaseRow.complaint_id.contains(asked.search, autoescape=True)
             | CaseRow.building_id.contains(asked.search, autoescape=True)
         )
-    total = session.scalar(select(func.count()).select_from(CaseRow).where(*where)) or 0
-    order = (CaseRow.escalates.desc(), CaseRow.due_at, CaseRow.number)
-    rows = session.scalars(
-        select(CaseRow)
-        .where(*where)
-        .order_by(*order)
-        .offset((asked.page - 1) * asked.size)
-        .limit(asked.size)
+    counted = session.execute(
+        select(CaseRow.escalates, func.count()).where(*where).group_by(CaseRow.escalates)
     )
+    n = {bool(escalates): times for escalates, times in counted}
+    total = sum(n.values())
+    skipped, rows = (asked.page - 1) * asked.size, list[CaseRow]()
+    # One part after the other, so that each is read in the order of its index.
+    for is_visit in (True, False):
+        left = asked.size - len(rows)
+        if left and skipped < n.get(is_visit, 0):
+            rows += session.scalars(
+                select(CaseRow)
+                .where(*where, CaseRow.escalates == is_visit)
+                .order_by(CaseRow.due_at, CaseRow.number)
+                .offset(skipped)
+                .limit(left)
+            )
+        skipped = max(skipped - n.get(is_visit, 0), 0)
     return {
         "cases": [summary_of(row, now) for row in rows],
         "total": total,
@@ -99,6 +111,36 @@ def has_decided(session: Session, actor: Actor) -> bool:
     return session.scalars(asked).first() is not None
 
 
+def next_open(session: Session, actor: Actor, but: str) -> str:
+    """The first case of the queue that waits for a decision, but for one; empty where none does."""
+    free = (CaseRow.claimed_by == actor.name) | (CaseRow.claimed_until <= utc_now())
+    for is_visit in (True, False):
+        found = session.scalars(
+            select(CaseRow.complaint_id)
+            .where(CaseRow.status == OPEN, CaseRow.escalates == is_visit)
+            .where(CaseRow.complaint_id != but, free)
+            .order_by(CaseRow.due_at, CaseRow.number)
+            .limit(1)
+        ).first()
+        if found is not None:
+            return found
+    return ""
+
+
+@cache
+def _category_names(domain: str) -> dict[str, str]:
+    """What a domain's numbered categories are about, in words."""
+    process = get_domain(domain).process
+    listed = process.categories if isinstance(process, ComplaintProcess) else ()
+    return {one.code: one.title for one in listed if one.code.isdigit() and one.title}
+
+
+def category_words(domain: str, category: str) -> str:
+    """A category for people: its number with what it means."""
+    known = _category_names(domain) if domain in all_domains() else {}
+    return f"{known[category]} ({category})" if category in known else category
+
+
 def count_open(session: Session) -> int:
     """Cases that wait for a decision."""
     return session.scalar(select(func.count()).where(CaseRow.status == "open")) or 0
@@ -113,6 +155,7 @@ def summary_of(row: CaseRow, now: datetime) -> dict[str, Any]:
             "complaint_id": row.complaint_id,
             "domain": row.domain,
             "category": row.category,
+            "about": category_words(row.domain, row.category),
             "severity": row.severity,
             "received_at": row.received_at,
             "status": row.status,

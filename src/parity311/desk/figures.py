@@ -165,16 +165,17 @@ def picture_service(service: list[dict[str, Any]], domain: str) -> dict[str, Any
     """
     own = [one for one in service if one["domain"] == domain]
     months = sorted({one["month"] for one in own})
-    shown = [STRATUM_NAMES[number].replace("_", " ") for number in (0, N_KNOWN_STRATA - 1)]
+    shown = {"lowest incomes": 0, "highest incomes": N_KNOWN_STRATA - 1}
     told = {(one["month"], one["group"]): one for one in own if one["share"] is not None}
     groups = {}
-    for name in shown:
-        cells = [told.get((month, name)) for month in months]
+    for name, number in shown.items():
+        group = STRATUM_NAMES[number].replace("_", " ")
+        cells = [told.get((month, group)) for month in months]
         groups[name] = [one and (one["share"], one["lower"], one["upper"]) for one in cells]
     if not any(any(values) for values in groups.values()):
         return {"title": "", "svg": Markup("")}
     kind = domain.replace("_", " ").capitalize()
-    title = f"{kind}: share seen in time, by month; poorest and richest fifth of the city"
+    title = f"{kind}: share seen in time, by month; fifths of the city by income"
     return {"title": title, "svg": draw_shares(months, groups, title)}
 
 

@@ -37,6 +37,8 @@ FARTHEST_KM = 5.0
 KM_A_DEGREE = 111.2
 MOST_TOGETHER = 32
 """Complaints stored in one transaction at most, so that decisions of staff do not wait for long."""
+ASKED_AT_ONCE = 500
+"""Complaints that are looked for on record in one question."""
 CHECK_CODE_LENGTH = 8
 CHECK_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 """Without those that look alike."""
@@ -107,7 +109,7 @@ def take_in(
         return found | {"is_blind": is_blind, "escalates": escalates}
 
     took: dict[str, tuple[float, float]] = {}
-    taken = [_take_one(session, office, one, answer) for one in complaints]
+    taken = _take_all(session, office, complaints, answer)
     nothing = (0.0, 0.0)
     return [
         replace(one, scored_ms=1000 * wall, scored_cpu_ms=1000 * cpu)
@@ -201,44 +203,80 @@ def take_backlog(
         return 0
     found = office.answer_all(standing)
     known = [one for one in complaints if one.complaint_id in found]
-    taken = [_take_one(session, office, one, lambda x: found[x.complaint_id]) for one in known]
+    taken = _take_all(session, office, known, lambda one: found[one.complaint_id])
     return sum(one.is_new for one in taken)
 
 
-def _take_one(
+def _take_all(
     session: Session,
     office: DeskOffice,
-    one: NewComplaint,
+    complaints: Sequence[NewComplaint],
     answer: Callable[[NewComplaint], dict[str, Any]],
-) -> Taken:
-    check_complaint(office, one)
-    known = session.get(ReportRow, one.complaint_id)
-    if known is not None:
-        case = session.get_one(CaseRow, known.case_number)
-        return Taken(one.complaint_id, case.complaint_id, "", False)
-    case = _case_of_incident(session, one)
-    code = ""
-    is_new = case is None
-    if case is None:
-        case, code = _make_case(office, one, answer(one))
-        session.add(case)
-        session.flush()
-    else:
-        case.n_reports += 1
-        case.last_report_at = _stamp(one.received_at)
-    session.add(
-        ReportRow(
-            **{name: getattr(one, name) for name in ("complaint_id", "domain", *SHOWN_TEXT)},
-            **{name: getattr(one, name) for name in ("channel", "language", "incident_id")},
-            case_number=case.number,
-            received_at=_stamp(one.received_at),
-            flags=json.dumps({**(one.flags or {}), **(one.more or {})}),
-        )
+) -> list[Taken]:
+    """Store complaints together: what is on record is asked for once, rows are added at once."""
+    for one in complaints:
+        check_complaint(office, one)
+    by_report, by_incident = _cases_on_record(session, office.domain, complaints)
+    taken: list[Taken] = []
+    reports: list[tuple[NewComplaint, CaseRow]] = []
+    for one in complaints:
+        case = by_report.get(one.complaint_id)
+        if case is not None:
+            taken.append(Taken(one.complaint_id, case.complaint_id, "", False))
+            continue
+        case = by_incident.get(one.incident_id) if one.incident_id else None
+        is_new, code = case is None, ""
+        if case is None:
+            case, code = _make_case(office, one, answer(one))
+            session.add(case)
+            if one.incident_id:
+                by_incident[one.incident_id] = case
+        else:
+            case.n_reports += 1
+            case.last_report_at = _stamp(one.received_at)
+        by_report[one.complaint_id] = case
+        reports.append((one, case))
+        taken.append(Taken(one.complaint_id, case.complaint_id, code, is_new))
+    session.flush()  # gives new cases their numbers
+    session.add_all(_make_report(one, case.number) for one, case in reports)
+    session.add_all(
+        PersonRow(complaint_id=one.complaint_id, **one.person) for one, _ in reports if one.person
     )
-    if one.person:
-        session.add(PersonRow(complaint_id=one.complaint_id, **one.person))
     session.flush()
-    return Taken(one.complaint_id, case.complaint_id, code, is_new)
+    return taken
+
+
+def _cases_on_record(
+    session: Session, domain: str, complaints: Sequence[NewComplaint]
+) -> tuple[dict[str, CaseRow], dict[str, CaseRow]]:
+    """Cases by the report, and by the incident, that the desk has already."""
+    joined = (CaseRow, ReportRow.case_number == CaseRow.number)
+    by_report: dict[str, CaseRow] = {}
+    by_incident: dict[str, CaseRow] = {}
+    for start in range(0, len(complaints), ASKED_AT_ONCE):
+        some = complaints[start : start + ASKED_AT_ONCE]
+        names = [one.complaint_id for one in some]
+        asked = select(ReportRow.complaint_id, CaseRow).join(*joined)
+        for name, case in session.execute(asked.where(ReportRow.complaint_id.in_(names))):
+            by_report[name] = case
+        links = {one.incident_id for one in some if one.incident_id}
+        if not links:
+            continue
+        asked = select(ReportRow.incident_id, CaseRow).join(*joined).order_by(CaseRow.number)
+        is_linked = (ReportRow.domain == domain, ReportRow.incident_id.in_(links))
+        for name, case in session.execute(asked.where(*is_linked)):
+            by_incident.setdefault(name, case)
+    return by_report, by_incident
+
+
+def _make_report(one: NewComplaint, case_number: int) -> ReportRow:
+    return ReportRow(
+        **{name: getattr(one, name) for name in ("complaint_id", "domain", *SHOWN_TEXT)},
+        **{name: getattr(one, name) for name in ("channel", "language", "incident_id")},
+        case_number=case_number,
+        received_at=_stamp(one.received_at),
+        flags=json.dumps({**(one.flags or {}), **(one.more or {})}),
+    )
 
 
 def _make_case(
@@ -292,18 +330,6 @@ def hash_check_code(salt: str, code: str) -> str:
     """What is stored of a check code; case and spaces do not count."""
     plain = "".join(code.upper().split())
     return hashlib.sha256(f"{salt}\n{plain}".encode()).hexdigest()
-
-
-def _case_of_incident(session: Session, one: NewComplaint) -> CaseRow | None:
-    """The case that the source's link says a report belongs to."""
-    if not one.incident_id:
-        return None
-    asked = (
-        select(CaseRow)
-        .join(ReportRow, ReportRow.case_number == CaseRow.number)
-        .where(ReportRow.incident_id == one.incident_id, ReportRow.domain == one.domain)
-    )
-    return session.scalars(asked.limit(1)).first()
 
 
 def standing_of(session: Session, office: DeskOffice, now: datetime) -> OfficeStanding:

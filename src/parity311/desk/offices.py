@@ -261,22 +261,24 @@ class DeskOffice:
         self, standing: OfficeStanding, found: Recommendations, today: Recommendations
     ) -> list[dict[str, Any]]:
         """Recommendations as columns of `desk_cases`, in the order of the cases."""
-        by_today = {row["complaint_id"]: row for row in today.rows()}
+        rows = found.rows()
+        todays_rows = rows if today is found else today.rows()
         place = {str(name): at for at, name in enumerate(today.cases.complaint_id)}
+        todays = {
+            row["complaint_id"]: _columns(today, row, place[row["complaint_id"]])
+            for row in todays_rows
+        }
         described: dict[str, dict[str, Any]] = {}
-        for row, at in zip(found.rows(), found.order.tolist(), strict=True):
+        for row, at in zip(rows, found.order.tolist(), strict=True):
             name = row["complaint_id"]
             is_left, chance = self._draw(standing, name)
+            is_todays = is_left or today is found
             described[name] = {
-                **(
-                    _columns(today, by_today[name], place[name])
-                    if is_left
-                    else _columns(found, row, at)
-                ),
+                **(todays[name] if is_todays else _columns(found, row, at)),
                 "version": standing.version,
                 "arm": TODAY_ARM if is_left or not standing.version else POLICY_ARM,
                 "propensity": chance,
-                "todays_action": _columns(today, by_today[name], place[name])["action"],
+                "todays_action": todays[name]["action"],
             }
             if described[name]["fallback"]:
                 described[name]["arm"] = TODAY_ARM

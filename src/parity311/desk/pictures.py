@@ -95,6 +95,8 @@ def draw_points(points: Sequence[tuple[str, float, float]], title: str) -> Marku
     )
 
 
+LINE_HEIGHT = 15.0
+"""Between names at the ends of lines, so that none is written over another."""
 Band = tuple[float, float, float]
 """Value, lower and upper end."""
 
@@ -120,6 +122,7 @@ def draw_shares(
             f'<text x="{x}" y="{height - 8}" class="label centre">{escape(times[at])}</text>'
         )
     lines = []
+    named: list[float] = []
     for number, (name, values) in enumerate(groups.items()):
         known = [(left + at * step, at, one) for at, one in enumerate(values) if one is not None]
         # What is not told is not drawn over.
@@ -139,6 +142,9 @@ def draw_shares(
         if known:
             x, _, one = known[-1]
             y = over(one[0]) + 4
+            if any(abs(y - other) < LINE_HEIGHT for other in named):
+                y = min(named) - LINE_HEIGHT if y <= min(named) else max(named) + LINE_HEIGHT
+            named.append(y)
             lines.append(f'<text x="{x + 6:.1f}" y="{y:.1f}" class="label">{escape(name)}</text>')
     return Markup(
         f'<svg class="wide" viewBox="0 0 {width:g} {height:g}" role="img" '

@@ -8,13 +8,11 @@ from __future__ import annotations
 import secrets
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import structlog
-from fastapi import Request, Response
-
-Next = Callable[[Request], Awaitable[Response]]
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 def make_teller(out: Any = None) -> Any:
@@ -30,30 +28,38 @@ def make_teller(out: Any = None) -> Any:
     )
 
 
-def log_requests(teller: Any) -> Callable[[Request, Next], Awaitable[Response]]:
-    """A middleware that tells of every request when it was answered."""
+class RequestLog:
+    """Tells of every request when it was answered."""
 
-    async def tell(request: Request, go_on: Next) -> Response:
-        name, began = secrets.token_hex(8), time.perf_counter()
-        request.state.name = name
+    def __init__(self, app: ASGIApp, teller: Any) -> None:
+        self._app, self._teller = app, teller
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        name, began, status = secrets.token_hex(8), time.perf_counter(), 0
+
+        async def named(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-Id"] = name
+            await send(message)
+
+        told = {"request": name, "method": scope["method"]}
         try:
-            response = await go_on(request)
+            await self._app(scope, receive, named)
         except Exception:
-            teller.error("failed", request=name, method=request.method, route=route_of(request),
-                         exc_info=True)  # fmt: skip
+            self._teller.error("failed", **told, route=route_of(scope), exc_info=True)
             raise
         took = round(1000 * (time.perf_counter() - began), 2)
-        teller.info(
-            "answered", request=name, method=request.method, route=route_of(request),
-            status=response.status_code, milliseconds=took,
-        )  # fmt: skip
-        response.headers["X-Request-Id"] = name
-        return response
-
-    return tell
+        self._teller.info(
+            "answered", **told, route=route_of(scope), status=status, milliseconds=took
+        )
 
 
-def route_of(request: Request) -> str:
+def route_of(scope: Scope) -> str:
     """The path as it is declared, with no case or account in it."""
-    route = request.scope.get("route")
-    return str(getattr(route, "path", "")) or "(none)"
+    return str(getattr(scope.get("route"), "path", "")) or "(none)"

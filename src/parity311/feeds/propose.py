@@ -16,7 +16,7 @@ from typing import Any, LiteralString
 import duckdb
 import numpy as np
 
-from parity311.errors import InputError, RecordsError
+from parity311.errors import InputError, RecordsError, unknown_name
 from parity311.feeds import parsing as p
 from parity311.feeds.citymap import (
     COMPLAINT_FIELDS,
@@ -125,10 +125,17 @@ class Proposal:
         }
 
 
-def propose_map(paths: Sequence[Path], scratch: Path, *, sheet: str = "") -> Proposal:
+def propose_map(
+    paths: Sequence[Path],
+    scratch: Path,
+    *,
+    sheet: str = "",
+    chosen: Mapping[str, str] | None = None,
+) -> Proposal:
     """Propose a map for a file of complaints; tracts and boundaries beside it are placed too.
 
-    ``scratch`` is an empty folder for the plain text of packed files.
+    ``scratch`` is an empty folder for the plain text of packed files. ``chosen`` are columns that a
+    person placed, by field; an empty one says that there is none.
     """
     shapes = [path for path in paths if _is_shapes(path)]
     tables = [path for path in paths if path not in shapes]
@@ -141,6 +148,8 @@ def propose_map(paths: Sequence[Path], scratch: Path, *, sheet: str = "") -> Pro
             f"{tables[0]} has a header and no rows; export it again, with rows to look at."
         )
     guesses, place_notes = _place_points(columns, _place(columns, COLUMN_NAMES, _fits_complaint))
+    if chosen:
+        guesses = _as_chosen(guesses, chosen, columns)
     placed = {one.field: one.column for one in guesses}
     missing = tuple(name for name in REQUIRED_FIELDS if name not in placed)
     unused = tuple(one.name for one in columns if one.name not in placed.values())
@@ -263,7 +272,7 @@ def _fits_complaint(name: str, column: SeenColumn) -> tuple[float, str]:
     if name == "zip":
         codes = [one.split("-")[0].split(".")[0] for one in column.samples]
         fits = all(code.isdigit() and 4 <= len(code) <= 5 for code in codes)
-        return float(fits), f"like {column.samples[:1]}"
+        return float(fits), _like(column)
     if name == "duplicate":
         return float(column.n_distinct <= 3), f"{column.n_distinct} values"
     if name in ("category", "status", "channel"):
@@ -271,10 +280,14 @@ def _fits_complaint(name: str, column: SeenColumn) -> tuple[float, str]:
     return float(column.share_dates < 0.5), f"{column.n_distinct:,} values"
 
 
+def _like(column: SeenColumn) -> str:
+    return f"like {', '.join(column.samples[:1])}"
+
+
 def _fits_tracts(name: str, column: SeenColumn) -> tuple[float, str]:
     if name == "geoid":
         is_code = all(one.isdigit() and len(one) in (10, 11) for one in column.samples)
-        return float(is_code and column.n_distinct == column.n), f"like {column.samples[:1]}"
+        return float(is_code and column.n_distinct == column.n), _like(column)
     if name in ("district", "board"):
         return 1.0, f"{column.n_distinct:,} values"
     return column.share_numbers, f"{column.low:g} to {column.high:g}"
@@ -303,6 +316,25 @@ def _place(
             taken[one.field] = one
             used.add(one.column)
     return [taken[name] for name in names if name in taken]
+
+
+def _as_chosen(
+    guesses: Sequence[Guess], chosen: Mapping[str, str], columns: Sequence[SeenColumn]
+) -> list[Guess]:
+    """The guesses with what a person chose in their place."""
+    seen = {one.name: one for one in columns}
+    found = {one.field: one for one in guesses}
+    for name, column in chosen.items():
+        if name not in COMPLAINT_FIELDS:
+            raise unknown_name("field", name, COMPLAINT_FIELDS)
+        if not column:
+            found.pop(name, None)
+        elif column not in seen:
+            raise unknown_name("column", column, tuple(seen))
+        elif name not in found or found[name].column != column:
+            _, said = _fits_complaint(name, seen[column])
+            found[name] = Guess(name, column, 1.0, f"chosen by hand; {said}")
+    return [found[name] for name in COMPLAINT_FIELDS if name in found]
 
 
 def _place_points(

@@ -20,15 +20,25 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    DisconnectionError,
+    IntegrityError,
+    SQLAlchemyError,
+)
 from sqlalchemy.orm import Session
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from parity311.errors import BusyError, RegistryError, UnreachableError
 
 WAIT_SECONDS = 10
 """How long a writer waits for another."""
 CONNECT_SECONDS = 5
+MOST_CONNECTIONS = 60
+"""Beside those that are kept, of one server at once."""
+FILE = "parity311_file"
+"""Which file a kept connection is to."""
 LOCK_KEY = 311_019
 """Number of the advisory lock that writers of a PostgreSQL registry take."""
 WRITES = "parity311_writes"
@@ -58,7 +68,8 @@ def read_address(given: str | Path) -> URL:
 class Database:
     """One registry's database; `writing` and `reading` give sessions on it.
 
-    A connection lasts as long as its session: none is left to close, or to be shared by a fork.
+    A connection lasts as long as its session: none is left to close, or to be shared by a fork. A
+    server keeps some (`kept_open`).
     """
 
     def __init__(self, address: str | Path, *, makes: bool = False) -> None:
@@ -119,22 +130,29 @@ class Database:
 
     @contextmanager
     def kept_open(self) -> Iterator[None]:
-        """Hold a connection to a file, so that those that close are not the last.
+        """Let sessions use connections that are kept, for a server that does not fork.
 
-        The last one brings the whole log of writes into the file, which takes longer than a write.
+        One stays open from the beginning: the last connection to a file that closes brings the
+        whole log of writes into it, which takes longer than a write.
         """
-        if not self.is_file:
-            yield
-            return
-        with self._engine.connect() as connection:
-            connection.execute(text("SELECT 1 FROM alembic_version")).all()
-            connection.rollback()
-            yield
+        before = self._engine
+        with self._telling():
+            self._engine = self._make_engine(makes=False, keeps=True)
+            try:
+                with self._engine.connect():
+                    pass
+                yield
+            finally:
+                self._engine.dispose()
+                self._engine = before
 
-    def _make_engine(self, makes: bool) -> Engine:
+    def _make_engine(self, makes: bool, keeps: bool = False) -> Engine:
+        pool: dict[str, Any] = {"poolclass": NullPool}
+        if keeps:
+            pool = {"poolclass": QueuePool, "max_overflow": MOST_CONNECTIONS}
         if not self.is_file:
             options = {"connect_timeout": CONNECT_SECONDS, "application_name": "parity311"}
-            return create_engine(self.url, connect_args=options, poolclass=NullPool)
+            return create_engine(self.url, connect_args=options, pool_pre_ping=keeps, **pool)
         path = Path(str(self.url.database))
         if makes:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -143,10 +161,15 @@ class Database:
             raise self._nothing_there()
         # A file that goes away is missed, not made anew.
         name = f"file:{quote(str(path))}?mode=rw"
-        connect = partial(sqlite3.connect, name, uri=True, timeout=WAIT_SECONDS)
-        engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
+        connect = partial(
+            sqlite3.connect, name, uri=True, timeout=WAIT_SECONDS, check_same_thread=not keeps
+        )
+        engine = create_engine("sqlite://", creator=connect, **pool)
         event.listen(engine, "connect", _set_up_file)
         event.listen(engine, "begin", _begin_on_file)
+        if keeps:
+            event.listen(engine, "connect", partial(_note_file, path))
+            event.listen(engine, "checkout", partial(_miss_file, path))
         return engine
 
     def _nothing_there(self) -> RegistryError:
@@ -238,6 +261,25 @@ def _set_up_file(connection: sqlite3.Connection, _: Any) -> None:
         "PRAGMA foreign_keys = ON",
     ):
         connection.execute(line)
+
+
+def _note_file(path: Path, _: Any, record: Any) -> None:
+    """Remember which file a kept connection is to."""
+    record.info[FILE] = _file_of(path)
+
+
+def _miss_file(path: Path, _: Any, record: Any, __: Any) -> None:
+    """Refuse a kept connection to a file that is no longer there: what it took would be lost."""
+    if record.info.get(FILE) != _file_of(path):
+        raise DisconnectionError(f"{path} is another file now")
+
+
+def _file_of(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _begin_on_file(connection: Connection) -> None:

@@ -10,9 +10,10 @@ from parity311.desk.rooms.open311 import ROOM as OPEN311
 from parity311.desk.rooms.operation import ROOM as OPERATION
 from parity311.desk.rooms.public import ROOM as PUBLIC
 from parity311.desk.rooms.queue import ROOM as QUEUE
+from parity311.desk.rooms.records import ROOM as RECORDS
 from parity311.desk.rooms.voices import ROOM as VOICES
 from parity311.desk.web import Room
 
 ROOMS: tuple[Room, ...] = (
-    ENTRANCE, PUBLIC, QUEUE, OFFICE, AUDIT, VOICES, EXCHANGE, OPEN311, OPERATION
+    ENTRANCE, PUBLIC, QUEUE, OFFICE, AUDIT, RECORDS, VOICES, EXCHANGE, OPEN311, OPERATION
 )  # fmt: skip

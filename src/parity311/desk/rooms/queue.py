@@ -56,10 +56,12 @@ def show_case(caller: Caller, complaint_id: str) -> dict[str, Any]:
     desk = caller.desk
     with desk.database.reading() as session:
         found = cases.read_case(session, complaint_id, desk.clock.now())
+        following = cases.next_open(session, caller.actor, complaint_id)
     place = desk.places.get(found["tract"])
     return {
         "title": f"Case {complaint_id}",
         "case": found,
+        "next_case": following,
         "place": vars(place) if place else None,
         "map": draw_place(desk.places, found["tract"]),
         "actions": desk.office(found["domain"]).actions,

@@ -65,6 +65,7 @@ document.addEventListener("keydown", (event) => {
     o: () => (rows.length ? rows[at]?.querySelector("a").click() : focusOn("#other-action")),
     u: () => (rows.length ? lastAccepted && takeBack(lastAccepted) : press("#undo")),
     m: () => focusOn("#merge-into"),
+    n: () => press("#next"),
     "/": () => focusOn("#search"),
     "?": () => { document.querySelector(".tour")?.setAttribute("open", ""); focusOn(".tour summary"); },
   };
