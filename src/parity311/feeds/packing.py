@@ -414,9 +414,9 @@ def _as_row(value: Any, names: list[str]) -> dict[str, Any]:
     point: tuple[Any, Any] = (None, None)
     if isinstance(geometry, dict):
         coordinates = geometry.get("coordinates")
-        is_place = isinstance(coordinates, list) and len(coordinates) >= 2
-        if geometry.get("type") == "Point" and is_place:
-            point = coordinates[0], coordinates[1]
+        if geometry.get("type") == "Point" and isinstance(coordinates, list):
+            x, y, *_ = [*coordinates, None, None]
+            point = x, y
         elif "x" in geometry:
             point = geometry.get("x"), geometry.get("y")
     there = {"".join(filter(str.isalnum, name.lower())) for name in row}
