@@ -31,6 +31,7 @@ MAP_FIELDS = {
     "status": "how it ended; `[outcomes]` gives it a class",
     "longitude": "degrees",
     "latitude": "degrees",
+    "point": "both in one column, in their place: `POINT (-75.2 39.9)`, `(39.9, -75.2)`",
     "zip": "postal code",
     "building": "whatever tells buildings apart",
     "channel": "how it came in; `[channels]` gives it one of ours",

@@ -107,7 +107,8 @@ def _do(command: str, runs: Path) -> str:
     """Run what was promised; empty where it worked, else what it said."""
     words = shlex.split(command)[1:]
     added = SHORTER[words[0]]
-    out = ["--out", str(runs / "policies")] if words[0] == "train" else ["--runs", str(runs)]
+    where = {"train": ["--out", str(runs / "policies")], "backtest": []}
+    out = where.get(words[0], ["--runs", str(runs)])  # A backtest prints, and keeps no run.
     result = CliRunner().invoke(app, [*words, *added, *out])
     if result.exit_code == 0:
         return ""

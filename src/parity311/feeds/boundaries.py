@@ -206,7 +206,7 @@ def read_boundaries(path: Path, id_name: str | None = None) -> Boundaries:
                 f"its properties, found {', '.join(properties) or 'none'}."
             )
         if geometry and geometry.get("coordinates"):
-            found[_plain_id(str(name))] = _rings_of(geometry)
+            found[plain_id(str(name))] = _rings_of(geometry)
     if not found:
         raise RecordsError(f"{path} holds no areas; download it again.")
     _check_degrees(path, found)
@@ -214,7 +214,7 @@ def read_boundaries(path: Path, id_name: str | None = None) -> Boundaries:
     return Boundaries(np.array(ids), tuple(found[name] for name in ids))
 
 
-def _plain_id(given: str) -> str:
+def plain_id(given: str) -> str:
     """An area's id as `parity311.feeds.parsing.geoid` reads it in a table of tracts."""
     name = re.sub(r"^[0-9]+US", "", given.strip()).removesuffix(".0")
     return f"0{name}" if re.fullmatch("[0-9]{10}", name) else name

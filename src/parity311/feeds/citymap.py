@@ -38,6 +38,7 @@ COMPLAINT_FIELDS = (
     "status",
     "longitude",
     "latitude",
+    "point",
     "zip",
     "building",
     "channel",
@@ -45,6 +46,7 @@ COMPLAINT_FIELDS = (
     "parent",
 )
 REQUIRED_FIELDS = ("key", "received_at", "category", "longitude", "latitude")
+"""Fields of complaints that a map needs; ``point`` may stand for the last two."""
 TRACT_FIELDS = (
     "geoid",
     "population",
@@ -97,7 +99,8 @@ class CityMap:
     def complaint_format(self) -> Format:
         """How the city's complaint files are recognised."""
         title = f"complaints of {self.name}"
-        return _format("mapped", title, self.complaints, COMPLAINT_FIELDS, REQUIRED_FIELDS)
+        needed = needed_fields(self.complaints)
+        return _format("mapped", title, self.complaints, COMPLAINT_FIELDS, needed)
 
     @property
     def tract_format(self) -> Format:
@@ -156,8 +159,8 @@ SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM 
                 "outcome": p.trimmed("status"),
                 "is_closed": "closed IS NOT NULL",
                 "zip": p.zip_code("zip"),
-                "longitude": p.coordinate("longitude", "latitude"),
-                "latitude": p.coordinate("latitude", "longitude"),
+                "longitude": self._coordinate("longitude", "latitude"),
+                "latitude": self._coordinate("latitude", "longitude"),
                 "building": p.trimmed("building"),
                 "channel": channel,
                 "is_duplicate": self._is_duplicate(layouts[0].columns),
@@ -166,6 +169,14 @@ SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM 
             },
             inner,
         )
+
+    def _coordinate(self, name: LiteralString, other: LiteralString) -> LiteralString:
+        """SQL: degrees from a column of their own, else from the column of points."""
+        own = p.coordinate(name, other)
+        if "point" not in self.complaints:
+            return own
+        x, y = p.point("point", name), p.point("point", other)
+        return f"coalesce({own}, CASE WHEN {x} <> 0 OR {y} <> 0 THEN {x} END)"
 
     @property
     def _is_out_of_scope(self) -> LiteralString:
@@ -214,18 +225,14 @@ SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM 
     def read_figures(self, layout: FileLayout) -> TractFigures:
         """The city's figures by tract."""
         numbers = [n for n in TRACT_FIELDS if n in self.tracts and n not in ("geoid", "district")]
-        # Tables write incomes as "$45,312" and "250,000+".
-        chosen = ", ".join(
-            f"coalesce(TRY_CAST(regexp_replace({n}, '[$,+ ]', '', 'g') AS DOUBLE), 'nan') AS {n}"
-            for n in map(identifier, numbers)
-        )
+        chosen = ", ".join(map(identifier, numbers))
         district = "trim(district)" if "district" in self.tracts else literal(self.name)
         with connect() as connection:
             table = connection.sql(
                 f"SELECT {p.geoid('geoid')} AS geoid, {district} AS district, {chosen} "
                 f"FROM ({rows_of([layout])}) WHERE {p.trimmed('geoid')} IS NOT NULL ORDER BY 1"
             ).to_arrow_table()
-        values = {n: table[n].to_numpy(zero_copy_only=False) for n in numbers}
+        values = {n: people_numbers(table[n].to_pylist(), n not in SHARES) for n in numbers}
         board = values.pop("board", np.zeros(len(table)))
         figures = TractFigures(
             np.array(table["geoid"].to_pylist()),
@@ -234,6 +241,42 @@ SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM 
             np.nan_to_num(board).astype(np.int64),
         )
         return checked_figures(layout.path, figures)
+
+
+def people_numbers(texts: Sequence[str | None], is_whole: bool) -> np.ndarray:
+    """Numbers as people write them: ``$45,312``, ``250,000+``, ``25.000,50``, ``0,35``, ``4 120``.
+
+    Whether a comma or a dot parts thousands is told by the column; ``is_whole``: counts, incomes
+    and years, of which ``4.120`` is four thousand. NaN where it is no number.
+    """
+    plain = [re.sub(r"[\s$€£%+'’\u00a0\u202f]", "", text or "") for text in texts]
+    both = [text for text in plain if "," in text and "." in text]
+    if both:
+        comma_is_decimal = any(text.rfind(",") > text.rfind(".") for text in both)
+        thousands = "." if comma_is_decimal else ","
+    else:
+        thousands = next((mark for mark in ",." if is_whole and _parts_thousands(plain, mark)), "")
+    found = np.full(len(plain), np.nan)
+    for row, text in enumerate(plain):
+        try:
+            found[row] = float(text.replace(thousands, "").replace(",", "."))
+        except ValueError:
+            continue
+    return found
+
+
+def _parts_thousands(texts: Sequence[str], mark: str) -> bool:
+    """Whether every number that has the mark has it before three digits."""
+    having = [text for text in texts if mark in text]
+    pattern = re.compile(rf"-?[1-9][0-9]{{0,2}}([{mark}][0-9]{{3}})+")
+    return bool(having) and all(pattern.fullmatch(text) for text in having)
+
+
+def needed_fields(given: Collection[str]) -> tuple[str, ...]:
+    """Fields of complaints that a map must give: one column of points may stand for two."""
+    if "point" not in given:
+        return REQUIRED_FIELDS
+    return (*REQUIRED_FIELDS[:3], "point")
 
 
 def _format(
@@ -297,7 +340,8 @@ def read_city_map(path: Path) -> CityMap:
             f"[complaints] of {path} has day_first {day_first!r}; write true or false."
         )
     duplicate_values = tuple(str(value) for value in complaints.pop("duplicate_values", ["true"]))
-    columns = _read_fields(path, "complaints", complaints, COMPLAINT_FIELDS, REQUIRED_FIELDS)
+    needed = needed_fields(complaints)
+    columns = _read_fields(path, "complaints", complaints, COMPLAINT_FIELDS, needed)
     tracts = content.get("tracts", {})
     tracts = _read_fields(path, "tracts", tracts, TRACT_FIELDS, REQUIRED_TRACT_FIELDS)
     city = content.get("city", {})
@@ -343,7 +387,8 @@ def _read_fields(
         if name not in given:
             raise InputError(
                 f"[{table}] of {path} does not say which column is {name!r}; needed are "
-                f"{', '.join(required)}."
+                f"{', '.join(required)}"
+                + (" (or one column of points as point)." if "longitude" in required else ".")
             )
     return found
 

@@ -30,6 +30,7 @@ from parity311.feeds.codes import known_domains, load_codes, make_mapped_codes
 from parity311.feeds.coverage import measure_coverage
 from parity311.feeds.dates import DATE_COLUMNS, DateReading, read_dates
 from parity311.feeds.inputs import InputGroup, collect_inputs
+from parity311.feeds.packing import says_more
 from parity311.feeds.parsing import TIME_ZONE
 from parity311.feeds.places import fill_tracts, locate_rows, read_places, read_tracts
 from parity311.feeds.quarantine import keep_quarantine, quarantined, write_quarantine
@@ -58,6 +59,8 @@ from parity311.records.validate import validate_file
 
 __all__ = ["ImportOptions", "import_records"]
 
+ONE_PAGE = (1_000, 2_000, 5_000, 10_000, 32_000, 50_000, 100_000, 65_535, 1_048_575)
+"""Numbers of rows that servers give at most at once, and that a spreadsheet holds at most."""
 MANY_REPEATED = 0.02
 """Share of rows with another's key from which on it is said: exports repeat a few."""
 
@@ -195,6 +198,12 @@ def _stage_all(work: ImportWork) -> None:
         work.unreadable[group.name] = write_stage(work.connection, query, path, first)
         if any(breaks_off(layout) for layout in group.layouts):
             work.notes.setdefault("cut off", []).append({"file": group.name})
+        said = [says_more(one.path, one.packing) for one in group.layouts if one.packing.rows_under]
+        if said:
+            more, total = any(one for one, _ in said), max(n for _, n in said)
+            work.notes.setdefault("answers", []).append(
+                {"file": group.name, "more": more, "total": total}
+            )
         parts.append(
             f"SELECT * EXCLUDE (file_row_number), {literal(group.kind)} AS source, "
             f"{literal(number)} AS file, file_row_number + 1 AS row "
@@ -365,7 +374,8 @@ def _describe(
         "notes": work.notes
         | _repairs(work, until)
         | _closed_at_once(work)
-        | _repeated_keys(account),
+        | _repeated_keys(account)
+        | _one_page(account, work.notes),
         "out_of_scope": _out_of_scope(work),
     }
 
@@ -389,6 +399,23 @@ def _repeated_keys(account: dict[str, dict[str, Any]]) -> dict[str, list[dict[st
         if n > MANY_REPEATED * entry["rows_in"]:
             found.append({"file": name, "rows": n, "of": entry["rows_in"]})
     return {"repeated keys": found}
+
+
+def _one_page(
+    account: dict[str, dict[str, Any]], notes: dict[str, Any]
+) -> dict[str, list[dict[str, Any]]]:
+    """Files that may be one page of more, by their number of rows or what the server said."""
+    answers = {one["file"]: one for one in notes.get("answers", [])}
+    found = []
+    for name, entry in account.items():
+        said = answers.get(name, {"more": False, "total": 0})
+        is_part = said["more"] or said["total"] > entry["rows_in"]
+        if is_part or (entry["rows_in"] in ONE_PAGE and said["total"] != entry["rows_in"]):
+            total = said["total"] if is_part else 0
+            found.append(
+                {"file": name, "rows": entry["rows_in"], "is_said": is_part, "total": total}
+            )
+    return {"one page": found}
 
 
 def _repairs(work: ImportWork, until: date) -> dict[str, dict[str, int]]:

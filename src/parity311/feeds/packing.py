@@ -49,6 +49,20 @@ NOT_ASCII = re.compile(rb"[\x80-\xff]")
 SEPARATOR, END = re.compile(r"\s*,?\s*(?=\[)"), re.compile(r"\s*\]")
 PORTAL_START = re.compile(r'\s*\{\s*"meta"\s*:\s*(?=\{)')
 PORTAL_ROWS = re.compile(r'\s*,\s*"data"\s*:\s*\[')
+ANSWER_ROWS = re.compile(
+    r'"(features|records|results|items|value|rows|requests|service_requests|data)"\s*:\s*\['
+    r"\s*(?=[\[{])"
+)
+"""Lists under which servers put the rows of an answer: CKAN, ArcGIS, OData, Open311 in wrappers."""
+ANSWER_NAMES = re.compile(r'"(fields|columns)"\s*:\s*(?=\[)')
+SHAPE = re.compile(r'"type"\s*:\s*"(Multi)?(Point|LineString|Polygon)"')
+NEXT = re.compile(r"\s*,?\s*(?=[\[{])")
+SAYS_MORE = re.compile(
+    r'"exceededTransferLimit"\s*:\s*true|"(?:@odata\.nextLink|odata\.nextLink)"\s*:\s*"[^"]'
+)
+TOTAL = re.compile(r'"total"\s*:\s*([0-9]+)')
+ENDS = 1 << 16
+"""Bytes at both ends of an answer in which the server may say that there are more rows."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +75,8 @@ class Packing:
     encoding: str = UTF_8
     has_portal_rows: bool = False
     """Whether it is a portal's rows.json: columns under "meta", rows as lists under "data"."""
+    rows_under: str = ""
+    """Name of the list that holds the rows of a server's answer, or of a GeoJSON of points."""
     is_plain: bool = True
     """Whether the readers can take it as it is."""
     sheet: Sheet | None = None
@@ -79,7 +95,16 @@ class Packing:
             parts.append({WINDOWS: "Windows-1252"}.get(self.encoding, "UTF-16"))
         if self.has_portal_rows:
             parts.append("a portal's rows.json")
+        if self.rows_under == "features":
+            parts.append("points of GeoJSON or ArcGIS")
+        elif self.rows_under:
+            parts.append(f"a server's answer, rows under {self.rows_under!r}")
         return ", ".join(parts)
+
+    @property
+    def has_rows_within(self) -> bool:
+        """Whether the rows lie within a JSON answer, and are written as CSV to be read."""
+        return self.has_portal_rows or bool(self.rows_under)
 
 
 PLAIN = Packing()
@@ -107,9 +132,28 @@ def find_packing(path: Path, sheet: str = "") -> Packing:
     start = data[:4096].decode(encoding, errors="replace")
     _refuse_no_table(path, data, start)
     has_portal_rows = PORTAL_START.match(start) is not None
-    is_plain = encoding == UTF_8 and not member and not has_portal_rows
+    rows_under = "" if has_portal_rows else _find_rows(data.decode(encoding, errors="replace"))
+    is_plain = encoding == UTF_8 and not member and not has_portal_rows and not rows_under
     is_plain &= is_gzip == (path.suffix == ".gz")
-    return Packing(member, is_gzip, encoding, has_portal_rows, is_plain)
+    return Packing(member, is_gzip, encoding, has_portal_rows, rows_under, is_plain)
+
+
+def _find_rows(head: str) -> str:
+    """Name of the list that holds the rows of a server's answer; empty where rows stand alone."""
+    start = head.lstrip()
+    found = ANSWER_ROWS.search(start) if start[:1] == "{" else None
+    if found is None:
+        return ""
+    try:
+        end = json.JSONDecoder().raw_decode(start)[1]
+        if start[end:].strip():
+            return ""  # One object a line.
+    except (ValueError, RecursionError):
+        pass  # An object that is longer than what was read.
+    if found[1] == "features" and '"attributes"' not in start:
+        shape = SHAPE.search(start)
+        return found[1] if shape is not None and shape[2] == "Point" else ""
+    return found[1]
 
 
 def _refuse_no_table(path: Path, data: bytes, start: str) -> None:
@@ -229,6 +273,8 @@ def unpack(path: Path, packing: Packing, out: Path) -> Path:
         ):
             if packing.has_portal_rows:
                 _write_portal_rows(path, text, plain)
+            elif packing.rows_under:
+                _write_answer(path, packing, text, plain)
             else:
                 shutil.copyfileobj(text, plain, CHUNK_CHARACTERS)
     except (
@@ -247,10 +293,15 @@ def _unreadable(path: Path, error: Exception) -> RecordsError:
     return RecordsError(f"{path} cannot be read ({error}); download it again.")
 
 
-def portal_columns(path: Path, packing: Packing) -> list[str]:
-    """API names of the columns of a portal's rows.json."""
+def columns_within(path: Path, packing: Packing) -> list[str]:
+    """Names of the columns of rows that lie within a JSON answer, as they are written as CSV."""
     with _open_text(path, packing) as text:
-        return _read_columns(path, _Stream(text))
+        if packing.has_portal_rows:
+            return _read_columns(path, _Stream(text))
+        names = dict.fromkeys(name for row in _answer_rows(path, packing, text) for name in row)
+    if not names:
+        raise RecordsError(f"{path} lists no rows under {packing.rows_under!r}; export it again.")
+    return list(names)
 
 
 class _Stream:
@@ -274,6 +325,14 @@ class _Stream:
                 return False
         self.at = found.end()
         return True
+
+    def find(self, pattern: re.Pattern[str]) -> str:
+        """Pass over everything up to what the pattern finds, and that; what stood before it."""
+        while (found := pattern.search(self.held, self.at)) is None:
+            if not self.more():
+                return ""
+        before, self.at = self.held[self.at : found.start()], found.end()
+        return before
 
     def value(self) -> Any:
         """The next JSON value."""
@@ -317,6 +376,74 @@ def _write_portal_rows(path: Path, text: IO[str], plain: IO[str]) -> None:
         writer.writerow([_as_text(value) for value in row])
     if not stream.skip(END):
         raise RecordsError(f"{path} was cut off in the middle of its rows; download it again.")
+
+
+def _answer_rows(path: Path, packing: Packing, text: IO[str]) -> Iterator[dict[str, Any]]:
+    """Rows of a server's answer, one at a time, by the names of their fields."""
+    stream = _Stream(text)
+    before = stream.find(ANSWER_ROWS)
+    named = ANSWER_NAMES.search(before)
+    names: list[str] = []
+    try:
+        if named is not None:
+            fields = json.JSONDecoder().raw_decode(before, named.end())[0]
+            names = [str(one.get("id") or one.get("name")) for one in fields]
+        while stream.skip(NEXT):
+            yield _as_row(stream.value(), names)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise RecordsError(
+            f"{path} cannot be read to its end as rows under {packing.rows_under!r}; it may have "
+            "been cut off: download it again."
+        ) from error
+    if not stream.skip(END):
+        raise RecordsError(f"{path} was cut off in the middle of its rows; download it again.")
+
+
+def _as_row(value: Any, names: list[str]) -> dict[str, Any]:
+    """One row: a list under names, an object, or a point with its properties."""
+    if isinstance(value, list):
+        return {
+            names[place] if place < len(names) else f"column_{place + 1}": one
+            for place, one in enumerate(value)
+        }
+    geometry = value.get("geometry")
+    inside = value.get("attributes", value.get("properties"))
+    if not isinstance(inside, dict):
+        return value
+    row: dict[str, Any] = dict(inside)
+    point: tuple[Any, Any] = (None, None)
+    if isinstance(geometry, dict):
+        coordinates = geometry.get("coordinates")
+        if geometry.get("type") == "Point" and isinstance(coordinates, list):
+            x, y, *_ = [*coordinates, None, None]
+            point = x, y
+        elif "x" in geometry:
+            point = geometry.get("x"), geometry.get("y")
+    there = {"".join(filter(str.isalnum, name.lower())) for name in row}
+    own = ("geometry_x", "geometry_y") if {"longitude", "latitude"} & there else (
+        "longitude", "latitude")  # fmt: skip
+    return row | dict(zip(own, point, strict=True))
+
+
+def _write_answer(path: Path, packing: Packing, text: IO[str], plain: IO[str]) -> None:
+    """Write the rows of a server's answer as CSV, one at a time."""
+    names = columns_within(path, packing)
+    writer = csv.writer(plain)
+    writer.writerow(names)
+    for row in _answer_rows(path, packing, text):
+        writer.writerow([_as_text(row.get(name)) for name in names])
+
+
+def says_more(path: Path, packing: Packing) -> tuple[bool, int]:
+    """Whether a server's answer says that there are more rows than it gave; their number, or 0."""
+    with open_bytes(path, packing) as file:
+        ends = file.read(ENDS)
+        if not packing.member and not packing.is_gzip:
+            file.seek(max(path.stat().st_size - ENDS, 0))
+            ends += file.read()
+    text = ends.decode(packing.encoding, errors="replace")
+    totals = TOTAL.findall(text) if packing.rows_under == "records" else []
+    return SAYS_MORE.search(text) is not None, int(totals[-1]) if totals else 0
 
 
 def _as_text(value: Any) -> str:

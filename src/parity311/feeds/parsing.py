@@ -32,8 +32,16 @@ PARTS = "^([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{2,4})"
 """A date of three numbers with the year last: which of the others is the day, it does not say."""
 SERIAL = "^[2-5][0-9]{4}([.][0-9]+)?$"
 """Days since 30 December 1899 (1954 to 2064), as Excel counts where a cell's format is lost."""
-OFFSET = r"^[0-9]{4}-.*:[0-9.]+ ?(Z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
-"""A time of a known day with its distance from Greenwich."""
+EPOCH = "^(1[2-9][0-9]{8}|1[0-9]{12})$"
+"""Seconds (2008 to 2033) or milliseconds since 1970 at Greenwich, as servers count."""
+OFFSET = (
+    r"^([0-9]{4}[-/.].*:[0-9.]+ ?(Z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?)|1[2-9][0-9]{8}|1[0-9]{12})"
+    r"\s*$"
+)
+"""A time of a known day with its distance from Greenwich, or counted there."""
+ODD = r"^[0-9]{4}[/.][0-9]|^1[0-9]{9}([0-9]{3})?$|[\x{a0}\x{202f},]|[0-9 ][AaPp][.]? ?[Mm]"
+"""Dates that other readers leave: the year first with slashes, counted seconds, commas, a.m."""
+WEEKDAY = "^(?i)(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?[.]? "
 
 
 def trimmed(expression: LiteralString) -> LiteralString:
@@ -49,19 +57,21 @@ def timestamp(
     API ``2019-12-31T23:59:11.000``, with a UTC offset ``2019-12-31T23:59:11Z``, CSV
     ``12/31/2019 11:59:11 PM``, DOB ``12/31/2019``, boiler ``12/31/2019 00:00:00``, Excel
     ``12/31/19 23:59`` or ``43830.99``, DOB run date ``20191231000000``; also ``31.12.2019``,
-    ``31-Dec-2019`` and ``Dec 31, 2019``. Without a ``zone`` a time with an offset is null: nobody
+    ``31-Dec-2019`` and ``Dec 31, 2019``, ArcGIS' ``2019/12/31 23:59:11+00`` and its milliseconds,
+    ``12/31/2019, 11:59 p.m.``. Without a ``zone`` a time with an offset is null: nobody
     could say when it was there.
     """
     day = "%d/%m" if day_first else "%m/%d"
     four = f"[{literals(f'{day}/%Y{time}' for time in TIME_FORMATS)}]"
     two = f"[{literals(f'{day}/%y{time}' for time in TIME_FORMATS)}]"
-    turned = (
-        f"TRY_CAST({expression} AS TIMESTAMPTZ) AT TIME ZONE {literal(zone)}" if zone else "NULL"
-    )
-    return (
+    turned = _turned(expression, zone)
+    usual: LiteralString = (
         f"CASE WHEN {expression}[5] = '-' THEN CASE WHEN {_has_no_offset(expression)} "
-        f"OR NOT regexp_matches({expression}, {literal(OFFSET)}) "
-        f"THEN TRY_CAST({expression} AS TIMESTAMP) ELSE {turned} END "
+        f"THEN TRY_CAST({expression} AS TIMESTAMP) "
+        f"WHEN regexp_matches({expression}, {literal(OFFSET)}) THEN {turned} "
+        # What stands behind a time is not looked at by the cast: PM would be lost.
+        f"WHEN NOT regexp_matches({expression}, '[A-SU-Za-su-z]') "
+        f"THEN TRY_CAST({expression} AS TIMESTAMP) END "
         f"WHEN {expression}[3] = '/' OR {expression}[2] = '/' "
         f"THEN CASE WHEN {expression}[6] = '/' AND {expression}[9] BETWEEN '0' AND '9' "
         f"OR NOT regexp_matches({expression}, '^[0-9]+/[0-9]+/[0-9]{{2}}([^0-9]|$)') "
@@ -71,6 +81,49 @@ def timestamp(
         f"THEN try_strptime({expression}, '%Y%m%d%H%M%S') "
         f"ELSE {_rarer(expression, four, two)} END"
     )
+    odd = (
+        f"CASE WHEN regexp_matches({expression}, {literal(ODD)}) "
+        f"THEN {_odd(expression, four, two, zone)} END"
+    )
+    return f"coalesce({usual}, {odd})"
+
+
+def _odd(
+    expression: LiteralString, four: LiteralString, two: LiteralString, zone: str | None
+) -> LiteralString:
+    """SQL of dates that hardly any file has, once spaces, commas and a.m. are written plainly."""
+    spaces: LiteralString = f"regexp_replace({expression}, '[\\x{{a0}}\\x{{202f}}]|, ?', ' ', 'g')"
+    noon = f"regexp_replace({spaces}, '(?i) ?([ap])[.]? ?m[.]?$', ' \\1M')"
+    text = f"trim(regexp_replace({noon}, {literal(WEEKDAY)}, ''))"
+    iso = f"regexp_replace({text}, '^([0-9]{{4}})[/.]([0-9]{{1,2}})[/.]', '\\1-\\2-')"
+    halves = f"[{literals(f'%Y-%m-%d{time}' for time in TIME_FORMATS if '%p' in time)}]"
+    slashes = f"regexp_replace({text}, {literal(PARTS)}, '\\1/\\2/\\3')"
+    names = f"regexp_replace(regexp_replace({text}, '[./-]', ' ', 'g'), ' +', ' ', 'g')"
+    named = f"[{literals(f'{day}{time}' for day in NAMED_DAYS for time in TIME_FORMATS)}]"
+    clock: LiteralString = f"AT TIME ZONE {literal(zone)}" if zone else ""
+    turned = _turned(iso, zone)
+    count = f"TRY_CAST({text} AS BIGINT)"
+    seconds = f"CASE WHEN {count} > 100000000000 THEN {count} / 1000.0 ELSE {count} END"
+    counted = f"to_timestamp({seconds}) {clock}" if zone else "NULL"
+    return (
+        f"CASE WHEN regexp_matches({text}, {literal(EPOCH)}) THEN {counted} "
+        f"WHEN regexp_matches({text}, {literal(OFFSET)}) THEN {turned} "
+        f"WHEN regexp_matches({text}, '^[0-9]{{4}}') "
+        f"THEN CASE WHEN {iso}[-1] = 'M' THEN try_strptime({iso}, {halves}) "
+        f"ELSE TRY_CAST({iso} AS TIMESTAMP) END "
+        f"WHEN regexp_matches({text}, '^[0-9]{{1,2}}[./-][0-9]{{1,2}}[./-][0-9]{{4}}') "
+        f"THEN try_strptime({slashes}, {four}) "
+        f"WHEN regexp_matches({text}, {literal(PARTS)}) THEN try_strptime({slashes}, {two}) "
+        f"WHEN regexp_matches({text}, '[A-Za-z]{{3}}') THEN try_strptime({names}, {named}) END"
+    )
+
+
+def _turned(expression: LiteralString, zone: str | None) -> LiteralString:
+    """SQL of an ISO time with an offset (``-05``, ``-05:00``, ``-0500``) by the city's clock."""
+    if zone is None:
+        return "NULL"
+    colon = f"regexp_replace({expression}, ' ?([+-][0-9]{{2}}):?([0-9]{{2}})\\s*$', '\\1:\\2')"
+    return f"TRY_CAST({colon} AS TIMESTAMPTZ) AT TIME ZONE {literal(zone)}"
 
 
 def _rarer(expression: LiteralString, four: LiteralString, two: LiteralString) -> LiteralString:
@@ -108,6 +161,28 @@ def coordinate(name: LiteralString, other: LiteralString) -> LiteralString:
     own: LiteralString = f"TRY_CAST(replace({name}, ',', '.') AS DOUBLE)"
     beside: LiteralString = f"TRY_CAST(replace({other}, ',', '.') AS DOUBLE)"
     return f"CASE WHEN {own} <> 0 OR {beside} <> 0 THEN {own} END"
+
+
+WKT = "(?i)POINT *(?:Z|M|ZM)? *[(] *(-?[0-9.]+) +(-?[0-9.]+)"
+COORDINATES = '"coordinates" *: *[[] *(-?[0-9.]+) *, *(-?[0-9.]+)'
+PAIR = "(-?[0-9]+[.][0-9]+) *, *(-?[0-9]+[.][0-9]+) *[)]?\\s*$"
+NAMED = "(?i)[\"']{}[\"'] *: *[\"']?(-?[0-9.]+)"
+
+
+def point(column: LiteralString, name: str) -> LiteralString:
+    """Longitude or latitude (``name``) of a place in one column.
+
+    ``POINT (-73.9 40.8)`` and GeoJSON have the longitude first, ``(40.8, -73.9)`` the latitude.
+    """
+    first, second = (1, 2) if name == "longitude" else (2, 1)
+
+    def taken(pattern: str, group: int) -> LiteralString:
+        return f"TRY_CAST(regexp_extract({column}, {literal(pattern)}, {literal(group)}) AS DOUBLE)"
+
+    return (
+        f"coalesce({taken(WKT, first)}, {taken(COORDINATES, first)}, {taken(PAIR, second)}, "
+        f"{taken(NAMED.replace('{}', name), 1)})"
+    )
 
 
 def whole_number(expression: LiteralString) -> LiteralString:

@@ -18,16 +18,17 @@ import numpy as np
 
 from parity311.errors import InputError, RecordsError, unknown_name
 from parity311.feeds import parsing as p
+from parity311.feeds.boundaries import plain_id
 from parity311.feeds.citymap import (
     COMPLAINT_FIELDS,
-    REQUIRED_FIELDS,
     REQUIRED_TRACT_FIELDS,
+    needed_fields,
     packaged_maps,
     read_city_map,
 )
 from parity311.feeds.dates import DateReading, read_dates
 from parity311.feeds.formats import squash
-from parity311.feeds.packing import unpack
+from parity311.feeds.packing import find_packing, unpack
 from parity311.feeds.recognise import FileLayout, look_at, recognise
 from parity311.feeds.staging import cannot_read, rows_of
 from parity311.feeds.words import (
@@ -141,17 +142,20 @@ def propose_map(
     tables = [path for path in paths if path not in shapes]
     if not tables:
         raise InputError("No table was given to map; give the export of complaints first.")
-    known = _known_as(tables[0], sheet)
     rows, columns, layout = _look(tables[0], scratch / "complaints.txt", sheet)
     if not any(one.n for one in columns):
         raise RecordsError(
             f"{tables[0]} has a header and no rows; export it again, with rows to look at."
         )
+    known = _known_as(tables[0], sheet, rows)
     guesses, place_notes = _place_points(columns, _place(columns, COLUMN_NAMES, _fits_complaint))
     if chosen:
         guesses = _as_chosen(guesses, chosen, columns)
+    guesses = _drop_spare_point(guesses)
+    doubtful, doubts = _place_doubtful(columns, guesses)
+    guesses, place_notes = [*doubtful, *guesses], [*place_notes, *doubts]
     placed = {one.field: one.column for one in guesses}
-    missing = tuple(name for name in REQUIRED_FIELDS if name not in placed)
+    missing = tuple(name for name in needed_fields(placed) if name not in placed)
     unused = tuple(one.name for one in columns if one.name not in placed.values())
     values = {
         name: _values(rows, placed[name])
@@ -160,7 +164,8 @@ def propose_map(
     }
     dates, notes = _date_lines(tables[0].name, rows, columns, placed)
     notes += place_notes
-    tracts = _tract_lines(tables[1:], scratch)
+    codes = _area_codes(shapes)
+    tracts, area_id = _tract_lines(tables[1:], scratch, codes)
     text = "\n".join(
         [
             f"# Proposed from {tables[0].name}: {layout.describe_shape()}.",
@@ -181,15 +186,18 @@ def propose_map(
             *_outcome_lines(values.get("status", [])),
             *_channel_lines(values.get("channel", [])),
             *tracts,
-            *_boundary_lines(shapes),
+            *_boundary_lines(shapes, codes, area_id),
             "",
         ]
     )
     return Proposal(tables[0].name, tuple(guesses), missing, unused, text, known, tuple(notes))
 
 
-def _known_as(path: Path, sheet: str) -> str:
-    """Why the file needs no new map; empty where it does."""
+def _known_as(path: Path, sheet: str, rows: LiteralString) -> str:
+    """Why the file needs no new map; empty where it does.
+
+    Many portals name their columns alike: a packaged map fits if it knows a category of the file.
+    """
     try:
         found = recognise(path, sheet=sheet)
         return f"{path.name} is read without a map, as {found.describe()}"
@@ -198,10 +206,14 @@ def _known_as(path: Path, sheet: str) -> str:
     for name, place in packaged_maps().items():
         own = read_city_map(place)
         try:
-            recognise(path, (own.complaint_format,), sheet=sheet)
+            layout = recognise(path, (own.complaint_format,), sheet=sheet)
         except RecordsError:
             continue
-        return f"{path.name} has the columns of {own.name}: import it with --map {name}"
+        known = {category.upper() for category in own.categories}
+        if any(value.upper() in known for value, _ in _values(rows, layout.columns["category"])):
+            return (
+                f"{path.name} has columns and categories of {own.name}: import it with --map {name}"
+            )
     return ""
 
 
@@ -209,7 +221,9 @@ def _is_shapes(path: Path) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        return b'"FeatureCollection"' in file.read(4096)
+        if b'"FeatureCollection"' not in file.read(4096):
+            return False
+    return not find_packing(path).rows_under  # Points are complaints.
 
 
 def _look(
@@ -228,7 +242,11 @@ def _look(
 
 def _see(rows: LiteralString, name: str) -> SeenColumn:
     text = f"nullif(trim({identifier(name)}), '')"
-    number = f"TRY_CAST(replace({text}, ',', '.') AS DOUBLE)"
+    number = (
+        f"coalesce(TRY_CAST(replace({text}, ',', '.') AS DOUBLE), CASE WHEN "
+        f"regexp_full_match({text}, '[$€£]?[-0-9., ]+[%+]?') "
+        f"THEN TRY_CAST(regexp_replace({text}, '[^-0-9]', '', 'g') AS DOUBLE) END)"
+    )
     with connect() as connection:
         n, distinct, dates, numbers, low, high, samples = connection.execute(f"""
 SELECT count(text), count(DISTINCT text),
@@ -269,6 +287,9 @@ def _fits_complaint(name: str, column: SeenColumn) -> tuple[float, str]:
         middle = (column.low + column.high) / 2
         value = (1.0 if usual[0] <= middle <= usual[1] else 0.7) if inside else 0.0
         return value, f"{column.low:g} to {column.high:g}"
+    if name == "point":
+        found = [_as_point(one) for one in column.samples]
+        return float(bool(found) and all(found)), f"like {column.samples[:1]}"
     if name == "zip":
         codes = [one.split("-")[0].split(".")[0] for one in column.samples]
         fits = all(code.isdigit() and 4 <= len(code) <= 5 for code in codes)
@@ -284,9 +305,64 @@ def _like(column: SeenColumn) -> str:
     return f"like {', '.join(column.samples[:1])}"
 
 
+def _as_point(text: str) -> bool:
+    """Whether a text is a place, as the import reads one."""
+    with connect() as connection:
+        x, y = p.point("text", "longitude"), p.point("text", "latitude")
+        found = connection.execute(f"SELECT {x}, {y} FROM (SELECT {literal(text)} AS text)")
+        longitude, latitude = found.fetchall()[0]
+    return None not in (longitude, latitude) and abs(longitude) <= 180.0 and abs(latitude) <= 90.0
+
+
+def _drop_spare_point(guesses: list[Guess]) -> list[Guess]:
+    """Without the column of points where longitude and latitude have columns of their own."""
+    if {"longitude", "latitude"} <= {one.field for one in guesses}:
+        return [one for one in guesses if one.field != "point"]
+    return guesses
+
+
+def _place_doubtful(
+    columns: Sequence[SeenColumn], guesses: Sequence[Guess]
+) -> tuple[list[Guess], list[str]]:
+    """Needed fields whose columns are named right and hold something else: what, in sentences.
+
+    A key that repeats is taken all the same, since nothing else names a row.
+    """
+    placed = {one.field for one in guesses}
+    used = {one.column for one in guesses}
+    taken, notes = [], []
+    for name in needed_fields(placed):
+        if name in placed:
+            continue
+        scored = [(_name_score(one.name, COLUMN_NAMES[name]), one) for one in columns]
+        named = [one for score, one in scored if score >= SURE and one.n and one.name not in used]
+        if not named:
+            continue
+        column = named[0]
+        _, seen = _fits_complaint(name, column)
+        if name != "key":
+            notes.append(
+                f"{column.name} is named like {name}, and its values, like "
+                f"{column.samples[0]!r}, are not"
+            )
+            continue
+        taken.append(Guess(name, column.name, LEAST, seen))
+        is_cut = any(re.fullmatch(r"[0-9][.,]?[0-9]*[Ee][+][0-9]+", one) for one in column.samples)
+        notes.append(
+            f"{column.name} has {seen}: "
+            + (
+                f"a spreadsheet shortened its numbers (like {column.samples[0]}); export it again "
+                "with this column as text, or rows are lost"
+                if is_cut
+                else "if rows are visits or changes of status, only one row of each is kept"
+            )
+        )
+    return taken, notes
+
+
 def _fits_tracts(name: str, column: SeenColumn) -> tuple[float, str]:
     if name == "geoid":
-        is_code = all(one.isdigit() and len(one) in (10, 11) for one in column.samples)
+        is_code = all(re.fullmatch(r"[A-Z]{0,2}[0-9]{6,12}", one) for one in column.samples)
         return float(is_code and column.n_distinct == column.n), _like(column)
     if name in ("district", "board"):
         return 1.0, f"{column.n_distinct:,} values"
@@ -478,12 +554,42 @@ def _channel_lines(values: list[tuple[str, int]]) -> list[str]:
     return [*lines, ""]
 
 
-def _tract_lines(tables: Sequence[Path], scratch: Path) -> list[str]:
+def _area_codes(shapes: Sequence[Path]) -> dict[str, set[str]]:
+    """Property of the outlines -> its values, where every area has one of its own."""
+    if not shapes:
+        return {}
+    try:
+        features = json.loads(shapes[0].read_bytes())["features"]
+        properties = [one.get("properties") or {} for one in features]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise RecordsError(
+            f"{shapes[0]} cannot be read as GeoJSON ({error}); it may have been cut off: download "
+            "it again."
+        ) from error
+    found = {}
+    for name in properties[0] if properties else {}:
+        values = {plain_id(str(one.get(name, ""))) for one in properties}
+        if len(values) == len(properties):
+            found[name] = values
+    return found
+
+
+def _tract_lines(
+    tables: Sequence[Path], scratch: Path, codes: Mapping[str, set[str]]
+) -> tuple[list[str], str]:
+    """Lines of [tracts], and the property of the outlines that its areas are named by."""
     lines = ["[tracts]        # field = column of the table of tracts"]
     guesses: list[Guess] = []
+    area_id = ""
     if tables:
-        _, columns, _ = _look(tables[0], scratch / "tracts.txt", "")
+        rows, columns, _ = _look(tables[0], scratch / "tracts.txt", "")
         guesses = _place(columns, TRACT_NAMES, _fits_tracts)
+        joined = _joined(rows, columns, codes)
+        if joined is not None:
+            column, area_id = joined
+            named = Guess("geoid", column, 1.0, f"its values are {area_id} of the outlines")
+            rest = [one for one in guesses if one.field != "geoid" and one.column != column]
+            guesses = [named, *rest]
     placed = {one.field for one in guesses}
     lines += [
         f"{one.field} = {_quoted(one.column)}".ljust(44) + f"# {one.sureness}: {one.reason}"
@@ -493,21 +599,36 @@ def _tract_lines(tables: Sequence[Path], scratch: Path) -> list[str]:
         if name not in placed:
             usual = TRACT_NAMES[name][0]
             lines.append(f'{name} = "{usual}"'.ljust(44) + "# not seen: give the table of tracts")
-    return [*lines, ""]
+    return [*lines, ""], area_id
 
 
-def _boundary_lines(shapes: Sequence[Path]) -> list[str]:
+def _joined(
+    rows: LiteralString, columns: Sequence[SeenColumn], codes: Mapping[str, set[str]]
+) -> tuple[str, str] | None:
+    """The column of the table and the property of the outlines that hold the same areas."""
+    best, chosen = 0.9, None
+    for column in columns:
+        if column.n_distinct < column.n or not column.n:
+            continue
+        values = {plain_id(value) for value, _ in _values(rows, column.name)}
+        for name, areas in codes.items():
+            share = len(values & areas) / len(values)
+            if share >= best and (chosen is None or share > best):
+                best, chosen = share, (column.name, name)
+    return chosen
+
+
+def _boundary_lines(
+    shapes: Sequence[Path], codes: Mapping[str, set[str]], area_id: str
+) -> list[str]:
     lines = ["[boundaries]"]
     if not shapes:
         return [*lines, 'id = "GEOID"'.ljust(44) + "# not seen: give the GeoJSON of tracts"]
-    properties = [
-        one.get("properties") or {} for one in json.loads(shapes[0].read_bytes())["features"]
-    ]
-    for name in properties[0] if properties else {}:
-        values = [str(one.get(name, "")) for one in properties]
-        is_code = all(value.isdigit() and len(value) in (10, 11) for value in values)
-        if is_code and len(set(values)) == len(values):
-            return [*lines, f"id = {_quoted(name)}".ljust(44) + f"# sure: like {values[0]}"]
+    if area_id:
+        return [*lines, f"id = {_quoted(area_id)}".ljust(44) + "# sure: the table has its values"]
+    for name, values in codes.items():
+        if all(value.isdigit() and len(value) in (10, 11) for value in values):
+            return [*lines, f"id = {_quoted(name)}".ljust(44) + f"# sure: like {min(values)}"]
     return [*lines, "# id = ?".ljust(44) + f"# no property of {shapes[0].name} is a GEOID"]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -17,8 +18,8 @@ from parity311.feeds.formats import TABLE_FORMATS, Format
 from parity311.feeds.packing import (
     PLAIN,
     Packing,
+    columns_within,
     find_packing,
-    portal_columns,
     read_head,
 )
 
@@ -45,6 +46,8 @@ class FileLayout:
     """API name -> name in the file."""
     header: tuple[str, ...] = ()
     delimiter: str = ","
+    titles: int = 0
+    """Lines above the header: titles of a report, or a spreadsheet's `sep=;`."""
     is_json: bool = False
     wanted: tuple[str, ...] = ()
     """Columns to read, where the format is a city's own."""
@@ -81,7 +84,8 @@ class FileLayout:
     def describe_shape(self) -> str:
         """How the file is packed and its values are separated, in words."""
         marks = f"separated by {DELIMITERS[self.delimiter]}"
-        is_text = not self.is_json and not self.packing.has_portal_rows and not self.packing.sheet
+        is_text = not self.is_json and not self.packing.has_rows_within and not self.packing.sheet
+        marks += f", header in line {self.titles + 1}" if self.titles else ""
         shape = "JSON" if self.is_json else marks if is_text else ""
         return ", ".join(filter(None, (self.packing.describe(), shape)))
 
@@ -112,8 +116,8 @@ def recognise(
         if kind not in known and kind not in SHAPE_KINDS:
             raise unknown_name("kind of file", kind, (*known, *SHAPE_KINDS))
         formats = (known[kind],) if kind in known else ()
-    if packing.has_portal_rows:
-        layout = _choose(path, portal_columns(path, packing), formats, delimiter=",")
+    if packing.has_rows_within:
+        layout = _choose(path, columns_within(path, packing), formats, delimiter=",")
     elif head.lstrip()[:1] in "[{":
         layout = _recognise_json(path, head, formats, kind)
     elif kind in SHAPE_KINDS:
@@ -131,20 +135,19 @@ def look_at(path: Path, *, sheet: str = "") -> FileLayout:
     head = read_head(path, packing)
     if not head.strip():
         raise RecordsError(f"{path} is empty; download or export it again.")
-    delimiter, is_json = ",", False
-    if packing.has_portal_rows:
-        header = portal_columns(path, packing)
+    delimiter, is_json, titles = ",", False, 0
+    if packing.has_rows_within:
+        header = columns_within(path, packing)
     elif head.lstrip()[:1] in "[{":
         header, is_json = _json_names(path, head), True
     else:
-        check_first_line(path, head)
-        headers = {mark: split_header(head, mark) for mark in DELIMITERS}
-        delimiter = max(headers, key=lambda mark: len(headers[mark]))
-        header = headers[delimiter]
+        headers = {mark: find_header(path, head, mark) for mark in DELIMITERS}
+        delimiter = max(headers, key=lambda mark: len(headers[mark][1]))
+        titles, header = headers[delimiter]
     names = tuple(unique_names(header))
     return FileLayout(
-        "unknown", path, dict(zip(names, names, strict=True)), names, delimiter, is_json, names,
-        packing=packing,
+        "unknown", path, dict(zip(names, names, strict=True)), names, delimiter, titles,
+        is_json=is_json, wanted=names, packing=packing,
     )  # fmt: skip
 
 
@@ -152,9 +155,42 @@ LONGEST_HEADER = 100_000
 """Characters of a first line that may be a header: real ones have a few thousand."""
 
 
-def split_header(head: str, delimiter: str) -> list[str]:
-    """The names in the first line of a file."""
-    return next(csv.reader([head.splitlines()[0]], delimiter=delimiter), [])
+LOOKED_AT = 50
+"""Lines of a file among which its header is looked for."""
+WIDE = 0.6
+"""Share of the widest line's values that a header has at least, as in a workbook's sheet."""
+NO_NAME = re.compile(r"[-+]?[0-9]+([.,:/-][0-9]+)*([ T].*)?")
+"""A number, a date or a time, which names no column."""
+
+
+def find_header(path: Path, head: str, delimiter: str) -> tuple[int, list[str]]:
+    """How many lines stand above a file's header, and the names in it.
+
+    Reports have titles above their table, and spreadsheets write `sep=;`: the header is the first
+    line that is nearly as wide as any and holds names alone; the first line where none is.
+    """
+    lines = head.splitlines()[:LOOKED_AT]
+    rows = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter)
+    seen: list[tuple[int, list[str]]] = []
+    try:
+        ends = 0
+        for cells in rows:
+            seen.append((ends, [cell.strip() for cell in cells]))
+            ends = rows.line_num
+    except csv.Error:  # A value longer than any name.
+        pass
+    filled = [sum(bool(cell) for cell in cells) for _, cells in seen]
+    widest = max(filled, default=0)
+    titles = next(
+        (
+            above
+            for (above, cells), n in zip(seen, filled, strict=True)
+            if n >= 2 and n >= WIDE * widest and not any(NO_NAME.fullmatch(cell) for cell in cells)
+        ),
+        0,
+    )
+    check_first_line(path, lines[titles])
+    return titles, next(csv.reader([lines[titles]], delimiter=delimiter), [])
 
 
 def unique_names(header: Iterable[str]) -> list[str]:
@@ -168,9 +204,8 @@ def unique_names(header: Iterable[str]) -> list[str]:
     return names
 
 
-def check_first_line(path: Path, head: str) -> None:
-    """Refuse a first line that is no header: endless, or broken within a name."""
-    first = head.splitlines()[0]
+def check_first_line(path: Path, first: str) -> None:
+    """Refuse a line that is no header: endless, or broken within a name."""
     if len(first) > LONGEST_HEADER:
         raise RecordsError(
             f"{path} has a first line of more than {LONGEST_HEADER:,} characters, which is no "
@@ -184,16 +219,16 @@ def check_first_line(path: Path, head: str) -> None:
 
 
 def _recognise_csv(path: Path, head: str, formats: Sequence[Format]) -> FileLayout:
-    check_first_line(path, head)
+    headers = {delimiter: find_header(path, head, delimiter) for delimiter in DELIMITERS}
     found = [
-        layout
-        for delimiter in DELIMITERS
-        if (layout := _match(path, split_header(head, delimiter), formats, delimiter)) is not None
+        replace(layout, titles=titles)
+        for delimiter, (titles, header) in headers.items()
+        if (layout := _match(path, header, formats, delimiter)) is not None
     ]
     if not found:
         # The separator that gives most columns is the file's.
-        headers = [split_header(head, delimiter) for delimiter in DELIMITERS]
-        raise _unknown_header(path, max(headers, key=len), formats)
+        header = max((header for _, header in headers.values()), key=len)
+        raise _unknown_header(path, header, formats)
     return max(found, key=lambda layout: len(layout.columns))
 
 
@@ -214,8 +249,8 @@ def _match(
                 columns,
                 tuple(header),
                 delimiter,
-                is_json,
-                wanted,
+                is_json=is_json,
+                wanted=wanted,
                 title=known.title,
                 required=known.required,
             )
@@ -232,6 +267,8 @@ def _choose(
 
 
 def _recognise_json(path: Path, head: str, formats: Sequence[Format], said: str) -> FileLayout:
+    if '"Topology"' in head[:2000]:
+        raise RecordsError(f"{path} is TopoJSON; export the outlines as GeoJSON.")
     if '"FeatureCollection"' in head[:2000]:
         kind = "districts" if '"BoroCD"' in head or '"boro_cd"' in head else "boundaries"
         return FileLayout(said if said in SHAPE_KINDS else kind, path, {}, is_json=True)

@@ -104,16 +104,31 @@ def rows_of(layouts: Sequence[FileLayout]) -> LiteralString:
         fields = _struct({found[column]: "VARCHAR" for column in wanted if column in found})
         source = f"read_json({paths}, columns = {fields}, maximum_object_size = 67108864)"
     else:
-        source = read_csv(paths, first.header, first.delimiter)
+        nothing = NOTHING if first.wanted else ()
+        source = read_csv(paths, first.header, first.delimiter, first.titles, nothing)
     return f"SELECT {chosen} FROM {source}"
 
 
-def read_csv(paths: LiteralString, header: Sequence[str], delimiter: str) -> LiteralString:
-    """SQL of a CSV reader that takes every column as text and keeps unreadable lines apart."""
+NOTHING = ("", "NULL", "null", "(null)", "\\N", "N/A", "#N/A", "NaN", "nan", "None", "<NA>")
+"""What systems of unknown cities write where there is nothing; as an address it joins strangers."""
+
+
+def read_csv(
+    paths: LiteralString,
+    header: Sequence[str],
+    delimiter: str,
+    titles: int = 0,
+    nothing: Sequence[str] = (),
+) -> LiteralString:
+    """SQL of a CSV reader that takes every column as text and keeps unreadable lines apart.
+
+    ``titles`` lines stand above the header; texts like ``nothing`` are null.
+    """
     columns = dict.fromkeys(unique_names(header), "VARCHAR")
     return (
         f"read_csv({paths}, auto_detect = false, header = true, delim = {literal(delimiter)}, "
-        f"quote = '\"', escape = '\"', columns = {_struct(columns)}, ignore_errors = true, "
+        f"quote = '\"', escape = '\"', skip = {literal(titles)}, columns = {_struct(columns)}, "
+        f"nullstr = [{literals(nothing or ('',))}], ignore_errors = true, "
         "store_rejects = true, max_line_size = 16777216)"
     )
 

@@ -32,6 +32,8 @@ _ENGLISH: dict[str, tuple[str, ...]] = {
     "longitude": ("longitude", "long", "lon", "lng", "x_longitude", "geolocation__longitude__s",
                   "x", "point_x"),
     "latitude": ("latitude", "lat", "y_latitude", "geolocation__latitude__s", "y", "point_y"),
+    "point": ("point", "geocoded_location", "geocoded_column", "georeference", "geo_point_2d",
+              "location", "the_geom", "geom", "geometry", "lat_long", "coordinates", "location_1"),
     "closed_at": (
         "closed_date", "closeddate", "closed_dt", "close_date", "date_closed", "closed",
         "resolved_date", "completed_date", "completion_date", "date_completed",
@@ -68,7 +70,8 @@ _SPANISH: dict[str, tuple[str, ...]] = {
 COLUMN_NAMES = {name: (*names, *_SPANISH.get(name, ())) for name, names in _ENGLISH.items()}
 """Field of a map -> names of columns that hold it, the plainest first."""
 TRACT_NAMES: dict[str, tuple[str, ...]] = {
-    "geoid": ("GEOID", "geoid20", "geoid10", "tract_geoid", "tract", "fips", "tractce"),
+    "geoid": ("GEOID", "geoid20", "geoid10", "tract_geoid", "tract", "fips", "tractce",
+              "lsoa21cd", "lsoa11cd", "dauid", "area_code"),
     "population": ("population", "total_population", "pop", "total_pop", "B01003_001E"),
     "households": ("households", "total_households", "hh_total", "occupied_units", "B11001_001E"),
     "median_income": ("median_income", "median_household_income", "med_income", "income",

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from importlib.util import find_spec
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -37,11 +37,15 @@ class Sheet:
     """Number of the row that names the columns, from 0."""
     others: tuple[str, ...] = ()
     """Sheets that are not read."""
+    more: tuple[tuple[str, int], ...] = ()
+    """Further sheets with the very same columns, as of other years, and where their rows start."""
 
     def describe(self) -> str:
         """Which part of the workbook is read, in words."""
         beside = f"; not read: {', '.join(self.others)}" if self.others else ""
-        return f"sheet {self.name!r}, header in row {self.header_row + 1}{beside}"
+        same = ", ".join(repr(name) for name, _ in self.more)
+        added = f", and below it {same} with the same columns" if same else ""
+        return f"sheet {self.name!r}, header in row {self.header_row + 1}{added}{beside}"
 
 
 def find_sheet(path: Path, asked: str = "") -> Sheet:
@@ -51,9 +55,12 @@ def find_sheet(path: Path, asked: str = "") -> Sheet:
         if asked and asked not in names:
             raise unknown_name(f"sheet of {path.name}", asked, names)
         for name in [asked] if asked else names:
-            row = _header_row(list(islice(_rows(book, name), LOOKED_AT)))
+            header, row = _find_header(book, name)
             if row is not None:
-                return Sheet(name, row, tuple(other for other in names if other != name))
+                same = [] if asked else _sheets_alike(book, names[names.index(name) + 1 :], header)
+                read = {name, *(other for other, _ in same)}
+                others = tuple(other for other in names if other not in read)
+                return Sheet(name, row, others, tuple(same))
     where = f"sheet {asked!r} of {path}" if asked else str(path)
     raise RecordsError(
         f"There is no table in {where}: a row of column names, and rows below it. Give another "
@@ -61,12 +68,30 @@ def find_sheet(path: Path, asked: str = "") -> Sheet:
     )
 
 
+def _find_header(book: CalamineWorkbook, name: str) -> tuple[list[str], int | None]:
+    """The names of a sheet's columns, and in which row they stand; None where it has no table."""
+    rows = list(islice(_rows(book, name), LOOKED_AT))
+    row = _header_row(rows)
+    return ([_as_text(value) for value in rows[row]] if row is not None else []), row
+
+
+def _sheets_alike(
+    book: CalamineWorkbook, names: list[str], header: list[str]
+) -> list[tuple[str, int]]:
+    """Sheets with the very same columns, and the row of their header."""
+    found = [(name, *_find_header(book, name)) for name in names]
+    return [(name, row) for name, other, row in found if row is not None and other == header]
+
+
 def write_sheet(path: Path, sheet: Sheet, out: IO[str], limit: int | None = None) -> None:
     """Write a sheet as CSV from its header on; no more than ``limit`` rows where that is given."""
     writer = csv.writer(out)
     with _open(path) as book:
-        rows = islice(_rows(book, sheet.name), sheet.header_row, None)
-        for row in islice(rows, limit):
+        parts = [
+            islice(_rows(book, sheet.name), sheet.header_row, None),
+            *(islice(_rows(book, name), row + 1, None) for name, row in sheet.more),
+        ]
+        for row in islice(chain.from_iterable(parts), limit):
             texts = [_as_text(value) for value in row]
             if any(texts):
                 writer.writerow(texts)

@@ -33,6 +33,8 @@ MORE_DATA = {
 """What would make possible what is not."""
 MORE_MONTHS = "more months of such records"
 """The same where nothing lacks but rows."""
+GIVE_MONTHS = "give more months"
+"""Words of the errors of records that are too few."""
 NEEDS_A_LOG = "Give a log of its process"
 """Words of the error where records do not hold what a domain decides."""
 Tell = Callable[[str], None]
@@ -60,8 +62,8 @@ def find_abilities(records: Records, tell: Tell = lambda line: None) -> list[Abi
         correction = _correction(records, domain)
         found += [
             correction,
-            _learning(records, domain),
-            _backtest(records, domain),
+            _as_wide(_learning(records, domain), correction),
+            _as_wide(_backtest(records, domain), correction),
             _audit(records, domain),
         ]
     return found
@@ -95,6 +97,14 @@ def _correction(records: Records, domain: str) -> Ability:
     return _answer(domain, work, POSSIBLE, "", f"parity311 {command}")
 
 
+def _as_wide(found: Ability, correction: Ability) -> Ability:
+    """What rests on an estimate is no surer than that."""
+    if found.state != POSSIBLE or correction.state != PARTLY:
+        return found
+    reason = "it works, and the interval of the estimate of incidents that it rests on is wide"
+    return replace(found, state=PARTLY, reason=reason, needed=correction.needed)
+
+
 def _learning(records: Records, domain: str) -> Ability:
     """Whether params can be estimated."""
 
@@ -110,9 +120,7 @@ def _backtest(records: Records, domain: str) -> Ability:
         prepare_backtest(domain, records.folder, (), estimator=estimator)
 
     command = f"parity311 backtest {domain} --records {records.folder}"
-    found = _tried(domain, WORK[2], attempt, command, "--reporting-estimator")
-    lacks_months = found.state == NOT and NEEDS_A_LOG not in found.reason
-    return replace(found, needed=MORE_MONTHS) if lacks_months else found
+    return _tried(domain, WORK[2], attempt, command, "--reporting-estimator")
 
 
 def _tried(
@@ -134,7 +142,11 @@ def _tried(
         return Ability(
             domain, work, PARTLY, why, MORE_DATA[WORK[0]], f"{command} {option} {estimator}"
         )
-    return _answer(domain, work, NOT, reasons[-1])
+    found = _answer(domain, work, NOT, reasons[-1])
+    lacks_months = work == WORK[2] and NEEDS_A_LOG not in found.reason
+    if lacks_months or GIVE_MONTHS in found.reason:
+        return replace(found, needed=MORE_MONTHS)
+    return found
 
 
 def _audit(records: Records, domain: str) -> Ability:

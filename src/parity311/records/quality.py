@@ -304,6 +304,15 @@ def describe_notes(notes: dict[str, Any]) -> list[str]:
             f"{entry['file']}: the last line breaks off, so this may be half a download; compare "
             "its number of rows with the source's."
         )
+    for entry in notes.get("one page", []):
+        of = f" of {entry['total']:,}" if entry["total"] else ""
+        found.append(
+            f"{entry['file']}: the server says that these are not all of its rows "
+            f"({entry['rows']:,}{of}); ask it for the rest, and import all of them together."
+            if entry["is_said"]
+            else f"{entry['file']} has exactly {entry['rows']:,} rows, as many as a server gives "
+            "at once or a spreadsheet holds; compare that with the source's number of rows."
+        )
     for entry in notes.get("repeated keys", []):
         found.append(
             f"{entry['file']}: {entry['rows']:,} of {entry['of']:,} rows repeat the key of another "

@@ -19,8 +19,8 @@ from parity311.errors import RecordsError
 from parity311.feeds import parsing as p
 from parity311.feeds.dates import read_dates
 from parity311.feeds.formats import squash
-from parity311.feeds.packing import find_packing, read_head, unpack
-from parity311.feeds.recognise import DELIMITERS, check_first_line, split_header, unique_names
+from parity311.feeds.packing import columns_within, find_packing, read_head, unpack
+from parity311.feeds.recognise import DELIMITERS, find_header, unique_names
 from parity311.records.sql import connect, files, identifier, literal
 
 NAMELESS = re.compile(r"\s*|Unnamed: \d+")
@@ -43,18 +43,21 @@ def read_table(path: Path, required: Sequence[str], known: Sequence[str], what: 
     head = read_head(path, packing)
     if not head.strip():
         raise RecordsError(f"{path} is empty; write one header row and one row per {what}.")
-    check_first_line(path, head)
-    headers = {mark: _known_names(split_header(head, mark), known) for mark in DELIMITERS}
+    if packing.has_rows_within:
+        found = {",": (0, columns_within(path, packing))}
+    else:
+        found = {mark: find_header(path, head, mark) for mark in DELIMITERS}
+    headers = {mark: _known_names(header, known) for mark, (_, header) in found.items()}
     delimiter = max(
         headers, key=lambda mark: (len(set(required) & set(headers[mark])), len(headers[mark]))
     )
-    header = headers[delimiter]
+    header, titles = headers[delimiter], found[delimiter][0]
     given = [name.lower() for name in header if not NAMELESS.fullmatch(name)]
     if len(set(given)) < len(given):
         raise RecordsError(f"{path}, row 1: a column is named twice; rename one of them.")
     with tempfile.TemporaryDirectory() as folder:
         plain = path if packing.is_plain else unpack(path, packing, Path(folder) / "reports.csv")
-        rows = _read_rows(path, plain, unique_names(header), delimiter, what)
+        rows = _read_rows(path, plain, unique_names(header), delimiter, titles, what)
     nameless = [
         name for name, old in zip(rows.column_names, header, strict=True) if NAMELESS.fullmatch(old)
     ]
@@ -76,7 +79,7 @@ def _known_names(header: Sequence[str], known: Sequence[str]) -> list[str]:
 
 
 def _read_rows(
-    path: Path, plain: Path, names: Sequence[str], delimiter: str, what: str
+    path: Path, plain: Path, names: Sequence[str], delimiter: str, titles: int, what: str
 ) -> pa.Table:
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
     try:
@@ -84,7 +87,7 @@ def _read_rows(
             return connection.sql(
                 f"SELECT * FROM read_csv({files([plain])}, all_varchar = true, "
                 f"header = true, auto_detect = false, columns = {{{columns}}}, "
-                f"delim = {literal(delimiter)}, quote = '\"')"
+                f"delim = {literal(delimiter)}, quote = '\"', skip = {literal(titles)})"
             ).to_arrow_table()
     except duckdb.Error as error:
         place = re.search(r"Line: (\d+)", str(error))

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
+import xlsxwriter
 from tests.unit.feeds.cities import CENTRES, GEOIDS, shapes, write_csv
 from tests.unit.feeds.conftest import Importer
+from tests.unit.feeds.test_portal_maps import TRACTS
 from tests.unit.feeds.test_propose import row, write_unknown_city
 
 from parity311.errors import EstimationError, InputError, RecordsError
 from parity311.feeds.boundaries import read_boundaries
-from parity311.feeds.citymap import read_city_map
+from parity311.feeds.citymap import people_numbers, read_city_map
 from parity311.feeds.importing import import_records
 from parity311.feeds.propose import Proposal, propose_map
 from parity311.feeds.recognise import recognise
 from parity311.pipelines.abilities import NOT, find_abilities
 from parity311.pipelines.audit_records import audit_records
-from parity311.records.quality import check_records
+from parity311.records.quality import check_records, describe_notes
 from parity311.records.store import open_records
 from parity311.reporting.own_csv import read_table
 
 pytestmark = pytest.mark.slow
+
+Writer = Callable[[list[dict[str, str]]], str]
 
 NO_TABLES = {
     "web page": (b"<!DOCTYPE html>\n<html><head><title>503 Busy</title></head></html>", "503 Busy"),
@@ -284,3 +290,214 @@ def test_an_order_of_dates_nobody_can_tell_is_left_open(tmp_path: Path) -> None:
     assert "# day_first = false" in found.text
     with pytest.raises(InputError, match="which number is the day"):
         bring(tmp_path, found)
+
+
+def described(one: dict[str, object]) -> str:
+    return str(one["read_as"]) + " " + " ".join(describe_notes(one["notes"]))
+
+
+def as_points(rows: list[dict[str, str]]) -> str:
+    """GeoJSON of points, as a portal writes complaints."""
+    features = [
+        {
+            "type": "Feature",
+            "properties": {name: text for name, text in one.items() if name not in ("Lng", "Lat")},
+            "geometry": {"type": "Point", "coordinates": [float(one["Lng"]), float(one["Lat"])]},
+        }
+        for one in rows
+    ]
+    return json.dumps({"type": "FeatureCollection", "features": features})
+
+
+def as_arcgis(rows: list[dict[str, str]]) -> str:
+    """The answer of a feature server: times counted in milliseconds, more rows than it gives."""
+
+    def attributes(one: dict[str, str]) -> dict[str, object]:
+        opened = datetime.strptime(one["Date Opened"], "%d.%m.%Y %H:%M").replace(tzinfo=UTC)
+        return one | {"Date Opened": int(opened.timestamp() * 1000), "Lng": None, "Lat": None}
+
+    features = [
+        {
+            "attributes": {n: v for n, v in attributes(one).items() if n not in ("Lng", "Lat")},
+            "geometry": {"x": float(one["Lng"]), "y": float(one["Lat"])},
+        }
+        for one in rows
+    ]
+    fields = [{"name": "OBJECTID", "type": "esriFieldTypeOID"}]
+    return json.dumps({"fields": fields, "exceededTransferLimit": True, "features": features})
+
+
+def as_ckan(rows: list[dict[str, str]]) -> str:
+    """CKAN's answer, one page of more."""
+    names = [{"id": name, "type": "text"} for name in rows[0]]
+    result = {"fields": names, "records": rows, "total": 10 * len(rows)}
+    return json.dumps({"help": "…", "success": True, "result": result})
+
+
+def as_ckan_lists(rows: list[dict[str, str]]) -> str:
+    """CKAN's dump as JSON: rows as lists."""
+    names = [{"id": name, "type": "text"} for name in rows[0]]
+    return json.dumps({"fields": names, "records": [list(one.values()) for one in rows]})
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [
+        (as_points, "points of GeoJSON"),
+        (as_arcgis, "the server says that these are not all of its rows (60)"),
+        (as_ckan, "not all of its rows (60 of 600)"),
+        (as_ckan_lists, "rows under 'records'"),
+    ],
+)
+def test_rows_within_an_answer(tmp_path: Path, write: Writer, said: str) -> None:
+    """Points were taken for outlines, and an answer for one row."""
+    (tmp_path / "scratch").mkdir()
+    files = write_unknown_city(tmp_path)
+    files[0] = tmp_path / "export.csv"
+    files[0].write_text(write([row(k) for k in range(60)]))
+    found = propose_map(files, tmp_path / "scratch")
+    assert found.missing == ()
+    source = bring(tmp_path, found)
+    assert (source["rows_in"], source["kept"]) == (60, 45)
+    assert said in described(source)
+
+
+@pytest.mark.parametrize("write", [as_points, as_ckan])
+def test_half_an_answer_is_refused(tmp_path: Path, write: Writer) -> None:
+    path = tmp_path / "export.json"
+    text = write([row(k) for k in range(60)])
+    path.write_text(text[: len(text) // 2])
+    with pytest.raises(RecordsError, match="cut off"):
+        recognise(path)
+
+
+@pytest.mark.parametrize(
+    "titles", ["sep=,\n", "Buildings Department,,,,,\nComplaints 2023,,,,,\n,,,,,\n"]
+)
+def test_titles_above_the_header(tmp_path: Path, titles: str) -> None:
+    """The first line was taken for the header, and the file for one without columns."""
+    rows = [row(k) for k in range(60)]
+    found = propose(tmp_path, rows)
+    plain = bring(tmp_path, found)
+    export = tmp_path / "export.csv"
+    export.write_text(titles + export.read_text() + "Total,60,,,,,,,\n")
+    again = propose_map([export, tmp_path / "tracts.csv", tmp_path / "tracts.geojson"], tmp_path)
+    assert again.guesses == found.guesses
+    (tmp_path / "out").rename(tmp_path / "plain")
+    source = bring(tmp_path, found)
+    assert source["kept"] == plain["kept"]
+    assert source["rows_in"] == 61
+    assert f"header in line {titles.count(chr(10)) + 1}" in described(source)
+
+
+def test_one_column_of_points(tmp_path: Path) -> None:
+    rows = [row(k) | {"Location": f"({row(k)['Lat']}, {row(k)['Lng']})"} for k in range(60)]
+    for one in rows:
+        del one["Lng"], one["Lat"]
+    found = propose(tmp_path, rows)
+    assert ("point", "Location") in {(one.field, one.column) for one in found.guesses}
+    assert bring(tmp_path, found)["kept"] == 45
+
+
+def test_nothing_written_in_words_joins_no_strangers(tmp_path: Path) -> None:
+    """NULL as an address made one building of all that had none."""
+    rows = [row(k) | {"Street Address": "NULL"} for k in range(60)]
+    found = propose(tmp_path, [row(k) for k in range(60)])
+    write_csv(tmp_path / "export.csv", rows)
+    assert bring(tmp_path, found)["kept"] == 45
+    records = open_records(tmp_path / "out")
+    assert records.sql("SELECT count(building_id) AS n FROM complaints")["n"][0].as_py() == 0
+
+
+def test_a_key_that_repeats_is_named_and_doubted(tmp_path: Path) -> None:
+    rows = [row(k) | {"Ticket Number": f"1.0100{k % 3}E+11"} for k in range(60)]
+    found = propose(tmp_path, rows)
+    assert found.missing == ()
+    assert "a spreadsheet shortened its numbers" in " ".join(found.notes)
+    rows = [row(k) | {"Ticket Number": f"T{k // 3}"} for k in range(60)]
+    assert "visits or changes of status" in " ".join(propose(tmp_path, rows).notes)
+
+
+def test_a_column_that_is_not_what_its_name_says(tmp_path: Path) -> None:
+    rows = [row(k) | {"Lng": f"-75,198,{k:03d}"} for k in range(60)]
+    found = propose(tmp_path, rows)
+    assert "longitude" in found.missing
+    assert "Lng is named like longitude, and its values, like" in " ".join(found.notes)
+
+
+def test_areas_by_any_code_that_table_and_outlines_share(tmp_path: Path) -> None:
+    """Of a city whose areas are no census tracts of the United States."""
+    (tmp_path / "scratch").mkdir()
+    files = write_unknown_city(tmp_path)
+    codes = {geoid: f"E0{k:07d}" for k, geoid in enumerate(TRACTS)}
+    for path in files[1:]:
+        text = path.read_text()
+        for geoid, code in codes.items():
+            text = text.replace(geoid, code)
+        path.write_text(text)
+    found = propose_map(files, tmp_path / "scratch")
+    (tmp_path / "export.csv").write_bytes(files[0].read_bytes())
+    assert bring(tmp_path, found)["kept"] > 0
+    assert set(
+        open_records(tmp_path / "out").sql("SELECT geoid FROM tracts")["geoid"].to_pylist()
+    ) == set(codes.values())
+
+
+@pytest.mark.parametrize(
+    ("texts", "is_whole", "expected"),
+    [
+        (["$45,312", "250,000+", "**"], True, [45312, 250000, None]),
+        (["25.000,50", "1.250"], True, [25000.5, 1250]),
+        (["4.120", "3.000"], True, [4120, 3000]),
+        (["4 120", "4'120", "4\u00a0120"], True, [4120, 4120, 4120]),
+        (["45312.25", "800.5"], True, [45312.25, 800.5]),
+        (["0,353", "0,1"], False, [0.353, 0.1]),
+        (["0.353"], False, [0.353]),
+        (["-666666666", None], True, [-666666666, None]),
+    ],
+)
+def test_numbers_as_people_write_them(
+    texts: list[str | None], is_whole: bool, expected: list[float | None]
+) -> None:
+    """A dot between thousands made 25 of 25,000."""
+    found = people_numbers(texts, is_whole)
+    assert [None if np.isnan(one) else one for one in found] == expected
+
+
+def test_sheets_of_several_years_are_read_together(tmp_path: Path) -> None:
+    """Only the first was, so that a workbook lost every year but one."""
+    rows = [row(k) for k in range(60)]
+    found = propose(tmp_path, rows)
+    with xlsxwriter.Workbook(tmp_path / "export.xlsx") as book:
+        book.add_worksheet("Read me").write(0, 0, "Complaints")
+        for year, part in (("2023", rows[:40]), ("2024", rows[40:])):
+            sheet = book.add_worksheet(year)
+            sheet.merge_range(0, 0, 0, 3, "Request")
+            for line, one in enumerate([list(rows[0]), *(list(r.values()) for r in part)]):
+                sheet.write_row(line + 1, 0, one)
+        book.add_worksheet("Codes").write_row(0, 0, ["Code", "Meaning"])
+    (tmp_path / "export.csv").unlink()
+    (tmp_path / "export.xlsx").rename(tmp_path / "export.csv")
+    source = bring(tmp_path, found)
+    assert (source["rows_in"], source["kept"]) == (60, 45)
+    assert "below it '2024' with the same columns" in described(source)
+
+
+def test_a_round_number_of_rows_is_said(tmp_path: Path) -> None:
+    found = propose(tmp_path, [row(k) for k in range(1_000)])
+    assert "has exactly 1,000 rows" in described(bring(tmp_path, found))
+
+
+def test_a_portal_is_not_told_by_names_that_all_use(tmp_path: Path) -> None:
+    """Any Open311 file was called San Francisco's."""
+    rows = [
+        {
+            "service_request_id": str(k),
+            "requested_datetime": "2024-01-05T10:00:00",
+            "service_name": "No heat",
+            "lat": row(k)["Lat"],
+            "long": row(k)["Lng"],
+        }
+        for k in range(20)
+    ]
+    assert propose(tmp_path, rows).known_as == ""

@@ -36,6 +36,17 @@ def value(expression: str) -> Any:
         ("2025-01-24T16:41:32.000Z", datetime(2025, 1, 24, 11, 41, 32)),
         ("2025-01-24 16:41+00", datetime(2025, 1, 24, 11, 41)),
         ("2025-03-24 16:41:32-0400", datetime(2025, 3, 24, 16, 41, 32)),
+        ("2025-03-24 16:41:32 -0400", datetime(2025, 3, 24, 16, 41, 32)),
+        ("2025-03-24 01:41:32 PM", datetime(2025, 3, 24, 13, 41, 32)),
+        ("2025/03/24 16:41:32+00", datetime(2025, 3, 24, 12, 41, 32)),
+        ("2025/3/24 16:41", datetime(2025, 3, 24, 16, 41)),
+        ("1672925000000", datetime(2023, 1, 5, 8, 23, 20)),
+        ("1672925000", datetime(2023, 1, 5, 8, 23, 20)),
+        ("1000010010", None),
+        ("03/24/2025, 1:22:00\u202fPM", datetime(2025, 3, 24, 13, 22)),
+        ("03/24/25 1:22 p.m.", datetime(2025, 3, 24, 13, 22)),
+        ("Monday, March 24, 2025 1:22 PM", datetime(2025, 3, 24, 13, 22)),
+        ("2025-03-24 16:41:32 somewhen", None),
         ("31/12/2019", None),
         ("yesterday", None),
         ("", None),
@@ -52,6 +63,23 @@ def test_dates_by_another_order_and_clock() -> None:
     text = "(SELECT '2025-03-24T16:41:32Z')"
     assert value(p.timestamp(text, zone="America/Chicago")) == datetime(2025, 3, 24, 11, 41, 32)
     assert value(p.timestamp(text, zone=None)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("POINT (-75.2 39.9)", (-75.2, 39.9)),
+        ("(39.9, -75.2)", (-75.2, 39.9)),
+        ("12 Elm St\nPHILADELPHIA, PA\n(39.9, -75.2)", (-75.2, 39.9)),
+        ("39.9, -75.2", (-75.2, 39.9)),
+        ('{"type":"Point","coordinates":[-75.2,39.9]}', (-75.2, 39.9)),
+        ("{'latitude': '39.9', 'longitude': '-75.2'}", (-75.2, 39.9)),
+        ("12 Elm Street", (None, None)),
+    ],
+)
+def test_points(text: str, place: tuple[float | None, float | None]) -> None:
+    found = [value(p.point(literal(text), name)) for name in ("longitude", "latitude")]
+    assert tuple(found) == place
 
 
 @pytest.mark.parametrize(
