@@ -170,7 +170,8 @@ def _evaluate(
         parts += pool.map(play_part, rest)
     back = np.argsort(order)
     totals = jax.tree.map(lambda *x: np.concatenate(x, axis=1)[back], *parts)
-    return Episodes(*totals, length)
+    tally, reward, prices_seen, earned = totals
+    return Episodes(tally, reward, prices_seen, earned, length)
 
 
 def _batch_equity(equity: EquityParams, contenders: Sequence[Contender]) -> EquityParams:
