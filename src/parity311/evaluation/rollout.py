@@ -102,7 +102,7 @@ def evaluate(
     if not contenders:
         raise InputError("There is no policy to evaluate; give at least one.")
     base = equity or harness.equity_params(params)
-    batch = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(contenders), *jnp.shape(x))), base)
+    batch = jax.tree.map(lambda x: np.broadcast_to(x, (len(contenders), *np.shape(x))), base)
     return _evaluate(
         harness, params, batch, contenders, keys, n_steps, n_warm, chunk, False, with_saved
     )
@@ -151,7 +151,8 @@ def _evaluate(
         [np.zeros(N_STRATA) if one.prices is None else one.prices for one in contenders]
     )
     groups, order = _group([one.policy for one in contenders])
-    take = lambda x: jnp.asarray(x)[np.array(order)]  # noqa: E731
+    # In NumPy: for JAX every shape would be a program of its own to compile.
+    take = lambda x: np.asarray(x)[np.array(order)]  # noqa: E731
     arguments = (jax.tree.map(take, batch), groups, take(prices.astype(np.float32)))
     process = jax.tree.map(take, params) if is_own else params
     # One program uses one core, so pieces run side by side; equal pieces share one program.
@@ -181,8 +182,8 @@ def _batch_equity(equity: EquityParams, contenders: Sequence[Contender]) -> Equi
         for place, one in enumerate(contenders)
     ]
     return equity._replace(
-        is_visible=jnp.asarray([one.is_priced for one in contenders], jnp.float32),
-        step_size=jnp.asarray(steps, jnp.float32),
+        is_visible=np.asarray([one.is_priced for one in contenders], np.float32),
+        step_size=np.asarray(steps, np.float32),
     )
 
 
@@ -194,10 +195,15 @@ def _group(policies: Sequence[Policy]) -> tuple[tuple[Any, ...], list[int]]:
         signature = (form, tuple((np.shape(x), jnp.result_type(x)) for x in leaves))
         members.setdefault(signature, []).append(index)
     groups = tuple(
-        jax.tree.map(lambda *leaves: jnp.stack(leaves), *(policies[i] for i in indices))
-        for indices in members.values()
+        jax.tree.map(_stack, *(policies[i] for i in indices)) for indices in members.values()
     )
     return groups, [index for indices in members.values() for index in indices]
+
+
+def _stack(*leaves: Any) -> Any:
+    """Leaves with an axis more; keys are JAX's own and have no form in NumPy."""
+    is_key = jnp.issubdtype(jnp.result_type(leaves[0]), jax.dtypes.extended)
+    return (jnp if is_key else np).stack(leaves)
 
 
 def split_episode(key: jax.Array) -> tuple[jax.Array, jax.Array]:
