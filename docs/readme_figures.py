@@ -25,6 +25,8 @@ from parity311.report.pictures import Axis, Estimate, Series
 
 PICTURE = ROOT / "docs" / "what-came-out.svg"
 CITY_YEARS = ROOT / "docs" / "results" / "city-years.json"
+PICTURE_WIDTH = 480
+"""Units across: few, so that its words can be read on a phone."""
 DOMAINS = ("heat", "elevator", "housing", "boiler")
 """In the order of the table: complaints first, filings last."""
 FAR_OFF = 1.5
@@ -266,6 +268,7 @@ def draw() -> str:
         title="The gap between income groups, today and learned",
         axis=Axis("gap between income groups, in points; less is more equal", "points",
                   includes=(0.0,)),
+        width=PICTURE_WIDTH,
     )  # fmt: skip
 
 

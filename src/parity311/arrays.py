@@ -32,6 +32,7 @@ else:
     jnp = _ImportedWhenUsed("jax.numpy")
 
 __all__ = [
+    "BRIEFLY",
     "compile_lightly",
     "in_numpy",
     "jax",
@@ -44,6 +45,9 @@ __all__ = [
 
 EFFORT = "xla_backend_optimization_level"
 """Flag of the compiler: 3 unless told otherwise."""
+BRIEFLY = {"xla_cpu_use_fusion_emitters": False}
+"""Compiler options of programs that run once or for a moment: half the time to compile, and half as
+long again to run."""
 PLAIN = (np.ndarray, np.generic, int, float, type(None))
 """What is no array of JAX: NumPy's arrays and numbers, Python's own, and nothing at all."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -39,6 +40,9 @@ N_SELECTING = 2 * CHUNK
 """Episodes on which the best known policy of a queue is chosen."""
 
 DUAL = "dual_threshold"
+_play = partial(evaluate, with_saved=False)
+"""Figures are of what came of an episode, not of what agents learned from."""
+
 WITHOUT_EQUITY = "score"
 """Rule against which the price of the rules' equity is measured."""
 
@@ -91,15 +95,15 @@ def compare_policies(
     contenders = [hold_contender(harness, flow, one) for one in contenders]
     equity = harness.equity_params(estimated)
     keys = jax.random.split(key_score, n_episodes)
-    episodes = evaluate(harness, true, contenders, keys, equity=equity)
+    episodes = _play(harness, true, contenders, keys, equity=equity)
     if on_scored is not None:
         on_scored(contenders, episodes)
     n_believed = max(n_episodes // 2 // CHUNK * CHUNK, min(n_episodes, CHUNK))
-    believed = evaluate(harness, estimated, contenders, keys[:n_believed], equity=equity)
+    believed = _play(harness, estimated, contenders, keys[:n_believed], equity=equity)
     top = "ceiling"
     if not is_exact(harness):
         keys_select = jax.random.split(key_select, N_SELECTING)
-        trial = evaluate(harness, true, contenders, keys_select, equity=equity)
+        trial = _play(harness, true, contenders, keys_select, equity=equity)
         top = best_name(contenders, trial, weights)
     return _records(harness, flow, contenders, episodes, believed, weights, top)
 
@@ -181,7 +185,7 @@ def settle_prices(
     for _ in range(SETTLING_ROUNDS):
         settled = [hold_contender(harness, table, one) for one in settled]
         frozen = [replace(one, price_step=0.0) for one in settled]
-        episodes = evaluate(harness, estimated, frozen, keys, equity=equity)
+        episodes = _play(harness, estimated, frozen, keys, equity=equity)
         served = (np.asarray(episodes.tally.counted).sum(axis=1) * weights)[:, :N_KNOWN_STRATA]
         shortfall = 1.0 - served / np.maximum(served.mean(axis=1, keepdims=True), 1e-9)
         for place, one in enumerate(settled):
@@ -260,7 +264,7 @@ def best_contender(
             "them is needed for a ceiling."
         )
     candidates: list[QueueRule] = play.candidates(true, harness)
-    episodes = evaluate(
+    episodes = _play(
         harness,
         true,
         [Contender(f"candidate_{i}", rule) for i, rule in enumerate(candidates)],

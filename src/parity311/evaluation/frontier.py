@@ -177,7 +177,7 @@ def _play(
     equity = harness.equity_params(estimated, **options)
     settled = settle_prices(harness, estimated, contenders, equity, key_settle)
     keys = jax.random.split(key_score, EPISODES_SCORED[is_cheap])
-    return _outcomes(evaluate(harness, true, settled, keys, equity=equity))
+    return _outcomes(evaluate(harness, true, settled, keys, equity=equity, with_saved=False))
 
 
 def settle_prices(
@@ -203,7 +203,7 @@ def settle_prices(
             replace(one, price_step=float(step)) for one, step in zip(settled, steps, strict=True)
         ]
         keys = jax.random.split(key_round, EPISODES_SETTLING)
-        seen = evaluate(harness, estimated, moving, keys, equity=equity)
+        seen = evaluate(harness, estimated, moving, keys, equity=equity, with_saved=False)
         served = np.asarray(seen.tally.counted)[:, :, :N_KNOWN_STRATA].mean(axis=1) * weights
         # In an episode a stratum that is served not at all falls short by the mean of all.
         steps = np.maximum(gain / np.maximum(served.mean(axis=1), 1e-6), float(equity.step_size))

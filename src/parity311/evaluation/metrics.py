@@ -154,7 +154,7 @@ def score(
         return resampled.total(np.asarray(values, np.float64)[rows].mean(axis=0))
 
     vector = np.array(tally.published_reward, np.float64)
-    vector[..., EQUITY] = np.asarray(episodes.reward)[..., EQUITY]
+    vector[..., EQUITY] = np.asarray(episodes.earned)
     plain = np.where(np.arange(N_REWARDS) == EQUITY, 0.0, preference)
     return Scores(
         reward=total(vector @ plain) / n,

@@ -76,7 +76,7 @@ def try_policy(
         both = [hold_contender(harness, table, one) for one in both]
     n_episodes = n_episodes or (EPISODES if table is None else INDEPENDENT_EPISODES)
     keys = jax.random.split(key_play, n_episodes)
-    played = evaluate(harness, params, both, keys, equity=equity)
+    played = evaluate(harness, params, both, keys, equity=equity, with_saved=False)
     n_cases = None if table is None else len(table.stratum)
     ratios = need_ratios(calibration, seed) if is_bounded else np.ones((N_UNITS, N_STRATA))
     units = _units(harness, setting, contender.name, played, ratios, n_cases, seed)

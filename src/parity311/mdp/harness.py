@@ -204,6 +204,15 @@ class Harness:
         """
         return self._mode.update(equity, hear_complaints(equity, state, complaints), correct)
 
+    def earn(self, equity: EquityParams, state: EquityState, tally: Tally) -> jax.Array:
+        """() What the equity term pays for the correct escalations of a step, when they are made.
+
+        Training pays for what an action is expected to bring, when it is ordered: `Advance.reward`.
+        """
+        if self._mode.n_days:
+            state = hear_complaints(equity, state, tally.complaints)
+        return self._mode.reward(equity, state, tally.counted)
+
     def advance(
         self,
         key: jax.Array,

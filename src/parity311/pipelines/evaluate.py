@@ -316,7 +316,15 @@ def expect_figures(
             )
             for name in names
         ]
-        played = evaluate(harness, world.estimated, contenders, keys, n_steps=length, n_warm=n_warm)
+        played = evaluate(
+            harness,
+            world.estimated,
+            contenders,
+            keys,
+            n_steps=length,
+            n_warm=n_warm,
+            with_saved=False,
+        )
         tally = played.tally
         for place, one in enumerate(contenders):
             found.setdefault(one.name, _figures_of(tally, place))

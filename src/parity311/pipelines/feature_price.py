@@ -85,7 +85,8 @@ def price_features(
         if progress is not None:
             progress(number + 1, len(sets))
     keys = jax.random.split(key, n_episodes)
-    episodes = evaluate(base, true, held, keys, equity=base.equity_params(estimated))
+    equity = base.equity_params(estimated)
+    episodes = evaluate(base, true, held, keys, equity=equity, with_saved=False)
     resampled = metrics.Resampled(
         n_episodes,
         n_drawn=n_episodes * base.horizon,

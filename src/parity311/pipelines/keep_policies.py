@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from parity311.agents.forward import SAVES, part_of
+from parity311.arrays import BRIEFLY
 from parity311.audit.episodes import EpisodeInputs
 from parity311.evaluation.rollout import Contender, Episodes
 from parity311.explain.games import is_priced, n_layers
@@ -236,7 +237,7 @@ def _severity(harness: Harness, features: np.ndarray) -> np.ndarray:
     return np.array(SEVERITIES)[code.astype(np.int64)]
 
 
-@partial(jax.jit, static_argnames=("harness",))
+@partial(jax.jit, static_argnames=("harness",), compiler_options=BRIEFLY)
 def _watch(
     harness: Harness, params: Any, equity: Any, policy: Any, prices: jax.Array, keys: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:

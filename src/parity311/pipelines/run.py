@@ -7,9 +7,12 @@ people report and how scarce visits are: one where both are strong, one as measu
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Event
@@ -173,11 +176,14 @@ def _sources(
         add_records(run, records)
         yield records
         return
-    for participation, capacity in SCENARIOS:
-        with run.stage(f"city, {participation} and {capacity}"):
-            records = ensure_city(config, participation, capacity, cities, progress)
-        add_city(run, records)
-        yield records
+    with building_beside(config, SCENARIOS[1:], cities) as wait:
+        for participation, capacity in SCENARIOS:
+            with run.stage(f"city, {participation} and {capacity}"):
+                if (participation, capacity) != SCENARIOS[0]:
+                    wait()
+                records = ensure_city(config, participation, capacity, cities, progress)
+            add_city(run, records)
+            yield records
 
 
 class _Stopped(Exception):
@@ -238,13 +244,51 @@ def get_playable(slug: str) -> Domain:
     return domain
 
 
+@contextmanager
+def building_beside(
+    config: RunConfig, scenarios: Sequence[tuple[str, str]], cities: Path
+) -> Iterator[Callable[[], None]]:
+    """Build cities that are not there in a process each; gives what waits until they are done.
+
+    Whether they came about is for `ensure_city` to say, which builds what is missing.
+    """
+    at_work: list[subprocess.Popen[bytes]] = []
+    for participation, capacity in scenarios:
+        out = city_folder(config, participation, capacity, cities)
+        if (os.cpu_count() or 1) > 1 and not out.exists():
+            command = [
+                sys.executable, "-m", "parity311", "city", "build", "--out", str(out),
+                "--preset", config.preset, "--seed", str(config.seed),
+                "--participation", participation, "--capacity", capacity,
+            ]  # fmt: skip
+            quiet = subprocess.DEVNULL
+            at_work.append(subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet))
+
+    def wait() -> None:
+        for one in at_work:
+            one.wait()
+
+    try:
+        yield wait
+    finally:
+        for one in at_work:
+            # Who has ended is left alone.
+            one.terminate()
+            one.wait()
+
+
+def city_folder(config: RunConfig, participation: str, capacity: str, cities: Path) -> Path:
+    """Where the city of this configuration is kept."""
+    return cities / f"{config.preset}-{config.seed}-{participation}-{capacity}"
+
+
 def ensure_city(
     config: RunConfig, participation: str, capacity: str, cities: Path, progress: Progress
 ) -> Records:
     """Open the city of this configuration, building it first where it is not there or not whole."""
     label = f"city ({participation}, {capacity})"
     return open_or_build(
-        cities / f"{config.preset}-{config.seed}-{participation}-{capacity}",
+        city_folder(config, participation, capacity, cities),
         tuple(domain.process for domain in all_domains().values()),
         preset=config.preset,
         seed=config.seed,

@@ -22,6 +22,7 @@ from parity311.agents import list_agents
 from parity311.agents.base import Agent, Rollout
 from parity311.agents.networks import split_each
 from parity311.agents.plan import make_plan
+from parity311.arrays import BRIEFLY
 from parity311.engines.table.policy import TablePolicy
 from parity311.errors import TrainingError
 from parity311.mdp.contract import EQUITY, N_KNOWN_STRATA, N_REWARDS, N_STRATA, Policy
@@ -334,7 +335,7 @@ def _fold_each(keys: jax.Array, number: jax.Array) -> jax.Array:
     return jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, number)
 
 
-@partial(jax.jit, static_argnames=("harness", "agent", "n_environments"))
+@partial(jax.jit, static_argnames=("harness", "agent", "n_environments"), compiler_options=BRIEFLY)
 def start(
     harness: Harness, agent: Agent, n_environments: int, task: LearningTask, seeds: jax.Array
 ) -> Carry:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from parity311.agents.package import MANIFEST, WEIGHTS, Arrays, Package, flatten, write_package
+from parity311.arrays import BRIEFLY
 from parity311.engines.backlog.rules import check_takes_its_action
 from parity311.engines.heuristics import rule_arrays
 from parity311.errors import unknown_name
@@ -222,7 +223,7 @@ def _serve_with(package: Package, harness: Harness, params: Any, policy: Any) ->
     )  # fmt: skip
 
 
-@partial(jax.jit, static_argnames=("harness",))
+@partial(jax.jit, static_argnames=("harness",), compiler_options=BRIEFLY)
 def _watch(
     harness: Harness, params: Any, equity: Any, policy: Any, prices: jax.Array, key: jax.Array
 ) -> tuple[jax.Array, jax.Array]:

@@ -91,7 +91,7 @@ def _noise_episodes(rng: np.random.Generator) -> _Noise:
     none = np.zeros((12, 8, 6))
     hours, outcomes = np.zeros((12, 8)), np.zeros((12, 8, 1))
     tally = Tally(reward, none, none, none, none, none, none, none, hours, outcomes)  # type: ignore[arg-type]
-    return _Noise(Episodes(tally, reward, none, 1), reward[..., 0].mean(axis=1))  # type: ignore[arg-type]
+    return _Noise(Episodes(tally, reward, none, hours, 1), reward[..., 0].mean(axis=1))  # type: ignore[arg-type]
 
 
 def test_nothing_to_evaluate_is_refused() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from threading import Barrier, Lock
-from time import sleep
+from time import monotonic, sleep
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,6 +37,8 @@ def take_with(
         return open_records(records)
 
     monkeypatch.setattr(whole_way, "ensure_city", ensure)
+    # Cities come from `ensure` here: nothing is to be built beside.
+    monkeypatch.setattr(whole_way, "building_beside", lambda *_: nullcontext(lambda: None))
     monkeypatch.setattr(whole_way, "add_city", lambda run, records: None)
     monkeypatch.setattr(whole_way, "take_domain", take)
     monkeypatch.setattr(whole_way, "keep_packages", lambda *_: {})
@@ -84,3 +87,42 @@ def test_domains_are_taken_side_by_side_and_stop_together(
 
     take_with(take, ("boiler", "heat"), tiny_records, tmp_path, monkeypatch)
     assert len(told) < 6_000
+
+
+def test_other_cities_are_built_beside_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = whole_way.city_folder(RunConfig(), "strong", "scarce", tmp_path)
+    there.mkdir()
+    # A builder that stands in for the command: it says what it was asked for.
+    script = tmp_path / "build"
+    script.write_text('#!/bin/sh\nmkdir -p "$6"; echo "$*" > "$6/asked"\n')
+    script.chmod(0o755)
+    monkeypatch.setattr(whole_way.sys, "executable", str(script))
+    monkeypatch.setattr(whole_way.os, "cpu_count", lambda: 2)
+    with whole_way.building_beside(RunConfig(seed=3), whole_way.SCENARIOS, tmp_path) as wait:
+        wait()
+        for pair in whole_way.SCENARIOS:
+            said = (whole_way.city_folder(RunConfig(seed=3), *pair, tmp_path) / "asked").read_text()
+            assert "--seed 3" in said
+            assert f"--participation {pair[0]} --capacity {pair[1]}" in said
+    with whole_way.building_beside(RunConfig(), whole_way.SCENARIOS[:1], tmp_path) as wait:
+        wait()
+    assert list(there.iterdir()) == []
+
+
+def test_cities_beside_are_not_left_at_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "build"
+    script.write_text("#!/bin/sh\nexec sleep 60\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(whole_way.sys, "executable", str(script))
+    monkeypatch.setattr(whole_way.os, "cpu_count", lambda: 2)
+    began = monotonic()
+    with (
+        pytest.raises(Taken),
+        whole_way.building_beside(RunConfig(), whole_way.SCENARIOS, tmp_path / "cities"),
+    ):
+        raise Taken
+    assert monotonic() - began < 30

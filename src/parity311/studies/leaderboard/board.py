@@ -114,7 +114,7 @@ def score(course: Course, contenders: Sequence[Contender]) -> list[dict[str, Any
     flow = course.flow(True)
     held = [hold_contender(course.harness, flow, one) for one in contenders]
     keys = course.keys("score", course.budget.episodes)
-    played = evaluate(course.harness, course.world.true, held, keys)
+    played = evaluate(course.harness, course.world.true, held, keys, with_saved=False)
     reward = np.asarray(played.tally.published_reward, np.float64) @ course.preference
     visits = np.asarray(played.tally.visits, np.float64).sum(axis=(1, 2))
     complaints = np.asarray(played.tally.complaints, np.float64).sum(axis=(1, 2))
@@ -138,7 +138,8 @@ def measure_rules(course: Course) -> list[dict[str, Any]]:
     rules = [one for one in rule_contenders(harness, world.estimated) if not one.is_priced]
     flow = course.flow(False)
     held = [hold_contender(harness, flow, one) for one in rules]
-    tried = evaluate(harness, world.estimated, held, course.keys("validate", N_VALIDATING))
+    keys = course.keys("validate", N_VALIDATING)
+    tried = evaluate(harness, world.estimated, held, keys, with_saved=False)
     promised = np.asarray(tried.tally.published_reward).mean(axis=1) @ course.preference
     found = best_contender(
         harness,

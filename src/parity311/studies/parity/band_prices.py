@@ -59,6 +59,7 @@ class Span:
             n_warm=self.n_warm,
             # A device with many units plays all at once, a core a few at a time.
             chunk=CHUNK if is_core else self.n_plays,
+            with_saved=False,
         )
 
 

@@ -76,7 +76,7 @@ def rewards_of(
     flow = ground.flow(is_true)
     held = [hold_contender(ground.harness, flow, one) for one in contenders]
     params = ground.true if is_true else ground.estimated
-    played = evaluate(ground.harness, params, held, ground.keys(purpose, n))
+    played = evaluate(ground.harness, params, held, ground.keys(purpose, n), with_saved=False)
     return np.asarray(played.tally.published_reward, np.float64) @ ground.preference
 
 

@@ -157,7 +157,7 @@ def score_part(
     ]
     keys = jax.random.split(key_score, n_episodes)
     equity = harness.equity_params(estimated)
-    episodes = evaluate(harness, true, held, keys, equity=equity)
+    episodes = evaluate(harness, true, held, keys, equity=equity, with_saved=False)
     found = _scored(domain, held, episodes, n_cases if flow is None else len(flow.stratum))
     for one in trained:
         if one.harness.observation_set:
@@ -173,7 +173,7 @@ def play_rules(
     harness = Harness(domain, action_set=ACTION_SETS.get(slug, "published"))
     contenders = [one for one in rule_contenders(harness, params) if one.name in rules]
     keys = jax.random.split(jax.random.key(seed), n_episodes)
-    episodes = evaluate(harness, params, contenders, keys)
+    episodes = evaluate(harness, params, contenders, keys, with_saved=False)
     return _scored(domain, contenders, episodes, None)
 
 
@@ -199,7 +199,7 @@ def _add(
         for one in agent_contenders(harness, [replace(trained, harness=harness)])
     ]
     equity = harness.equity_params(estimated)
-    episodes = evaluate(harness, true, contenders, keys, equity=equity)
+    episodes = evaluate(harness, true, contenders, keys, equity=equity, with_saved=False)
     more = _scored(found.domain, contenders, episodes, None)
     arrays = {
         name: np.concatenate([values, more.arrays[name]]) for name, values in found.arrays.items()
