@@ -1,6 +1,6 @@
 """Promises and designs in cities nobody had seen: the figures of `explanation/service-levels.md`.
 
-    python -m docs.service_levels_figures FOLDER [--part 1/2] [--domain crane]
+    python -m docs.service_levels_figures FOLDER [--part 1/2] [--domain crane] [--preset nyc]
                                                                 play what is not there yet
     python -m docs.service_levels_figures FOLDER --keep         keep what there is
 
@@ -26,7 +26,7 @@ from parity311.city.build import build_city
 from parity311.domains import get_domain
 from parity311.errors import Parity311Error
 from parity311.jobs.choose import Workplace
-from parity311.pipelines.design_levels import design_levels
+from parity311.pipelines.design_levels import N_RULES, design_levels
 from parity311.pipelines.design_task import DesignConfig
 from parity311.pipelines.promise_levels import PromiseConfig, promise_levels
 from parity311.resampling import mean_interval
@@ -36,8 +36,12 @@ ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs" / "results" / "service-levels.json"
 SPEED = KEPT.with_name("bench-sla.json")
 SEEDS = {
-    "crane": tuple(range(2401, 2421)), "heat": (2401, 2402, 2403), "housing": (2401, 2402, 2403)
-}  # fmt: skip
+    ("small", "crane"): tuple(range(2401, 2421)),
+    ("small", "heat"): (2401, 2402, 2403),
+    ("small", "housing"): (2401, 2402, 2403),
+    ("nyc", "elevator"): (2302, 2303, 2304),
+}
+"""By preset and domain."""
 SHARE, CONFIDENCE, YEARS, CHECK_YEARS = 0.8, 0.9, 19, 10
 FLOOR = 0.2
 GENERATIONS, POPULATION = 20, 32
@@ -49,28 +53,28 @@ CHECKS = {
 }  # fmt: skip
 
 
-def play(folder: Path, part: str, domain: str) -> None:
+def play(folder: Path, part: str, domain: str, preset: str) -> None:
     """Build each city and domain that has no file yet, promise and design in it."""
     number, of = (int(one) for one in part.split("/"))
-    tasks = [(seed, slug) for slug in SEEDS for seed in SEEDS[slug]]
-    tasks = [one for one in tasks if domain in ("", one[1])]
+    tasks = [(*kind, seed) for kind in SEEDS for seed in SEEDS[kind]]
+    tasks = [one for one in tasks if preset in ("", one[0]) and domain in ("", one[1])]
     folder.mkdir(parents=True, exist_ok=True)
-    for seed, slug in tasks[number - 1 :: of]:
-        path = folder / f"{slug}-{seed}.json"
+    for size, slug, seed in tasks[number - 1 :: of]:
+        path = folder / f"{size}-{slug}-{seed}.json"
         if path.exists():
             continue
         with tempfile.TemporaryDirectory() as scratch:
-            write_json(path, play_one(Path(scratch), seed, slug))
-        print(f"{slug}, {seed}: {time.process_time():.0f} s", flush=True)
+            write_json(path, play_one(Path(scratch), size, slug, seed))
+        print(f"{size}, {slug}, {seed}: {time.process_time():.0f} s", flush=True)
 
 
-def play_one(scratch: Path, seed: int, slug: str) -> dict[str, Any]:
+def play_one(scratch: Path, preset: str, slug: str, seed: int) -> dict[str, Any]:
     """One domain of one city."""
     city = build_city(
-        [get_domain(slug).process], "small", seed, "measured", "calibrated", workers=1,
+        [get_domain(slug).process], preset, seed, "measured", "calibrated", workers=1,
         out=scratch / "city",
     )  # fmt: skip
-    found: dict[str, Any] = {"city": seed, "domain": slug}
+    found: dict[str, Any] = {"preset": preset, "city": seed, "domain": slug}
     found["design"] = _design_in(city, slug, scratch)
     for name in WAYS:
         found[name] = _promise_in(city, slug, scratch, is_drawn=name == "drawn")
@@ -131,10 +135,12 @@ def speed_block(kept: Path = SPEED) -> str:
     days = [f"{1000 * one:.1f}" for one in found["core_seconds_a_design_by_days"].values()]
     sizes = [f"{1000 * one:.1f}" for one in found["core_seconds_a_design_by_size"].values()]
     return (
-        f"`parity311 bench sla`: {found['designs_per_core_second']:.0f} designs a core and second, "
-        f"{found['times_as_many_per_core']:.0f} times plain Python of the same rules; one, two and "
-        f"three years take {', '.join(days)} ms, half, once and twice the requests "
-        f"{', '.join(sizes)} ms."
+        f"`parity311 bench sla`: {found['designs_per_second']:.0f} designs a second on "
+        f"{found['threads']} cores, {found['designs_per_core_second']:.0f} a core; a core serves "
+        f"{found['times_as_many_per_core']:.0f} times as many as plain Python of the same rules, "
+        f"which takes {found['plain_seconds_a_design']:.2f} s for one (mean of "
+        f"{found['plain_designs']}, counts equal). One, two and three years take {', '.join(days)} "
+        f"ms a core, half, once and twice the requests {', '.join(sizes)} ms."
     )
 
 
@@ -147,19 +153,27 @@ def levels_block(kept: Path = KEPT) -> str:
     return "\n\n".join((_promise_table(rows), _design_table(rows)))
 
 
+def _kinds(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Rows by preset and domain, in words."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(f"{row['preset']}, {row['domain']}", []).append(row)
+    return found
+
+
 def _promise_table(rows: Sequence[dict[str, Any]]) -> str:
     head = " | ".join(CHECKS.values())
     lines = [
-        f"| domain | years | cities | promised cells | {head} |",
-        "| --- | --- " + "| ---: " * 5 + "|",
+        f"| cities | years | n | promised cells | {head} |",
+        "| --- | --- " + "| ---: " * 6 + "|",
     ]
-    for slug in dict.fromkeys(row["domain"] for row in rows):
+    for kind, own in _kinds(rows).items():
         for way, words in WAYS.items():
-            mine = [row[way] for row in rows if row["domain"] == slug]
+            mine = [row[way] for row in own]
             promised = sum(one["promised"] for one in mine)
             cells = sum(one["cells"] for one in mine)
             kept = " | ".join(_kept(mine, name) for name in CHECKS)
-            lines.append(f"| {slug} | {words} | {len(mine)} | {promised} of {cells} | {kept} |")
+            lines.append(f"| {kind} | {words} | {len(mine)} | {promised} of {cells} | {kept} |")
     return "\n".join(lines)
 
 
@@ -178,33 +192,37 @@ def _kept(mine: Sequence[dict[str, Any]], name: str) -> str:
 
 def _design_table(rows: Sequence[dict[str, Any]]) -> str:
     lines = [
-        "| domain | choice | cities | cost against today's rule | inequity | better in both, cities"
-        " | better in both, years |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+        "| cities | choice | n | cost against today's rule | inequity | better in both, cities"
+        " | better in both, years | points of the frontier better in both |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for slug in dict.fromkeys(row["domain"] for row in rows):
-        mine = [row["design"] for row in rows if row["domain"] == slug]
+    for kind, own in _kinds(rows).items():
+        mine = [row["design"] for row in own]
         done = [one for one in mine if "refused" not in one]
+        points = sum(one["n_better_in_both"] for one in done)
+        found = sum(one["found"] - N_RULES for one in done)
+        n_any = sum(one["n_better_in_both"] > 0 for one in done)
+        any_words = f"{points} of {found}, in {n_any} cities"
         for choice in ("efficient", "balanced", "equitable") if done else ():
             ratios = np.array([one["of_sums"][choice] for one in done])
             both = np.mean([one["beats_today"][choice] for one in done])
             n_both = int((ratios < 1.0).all(axis=1).sum())
             lines.append(
-                f"| {slug} | {choice} | {len(done)} | {_change(ratios[:, 0])} |"
-                f" {_change(ratios[:, 1])} | {n_both} | {100 * both:.0f} % |"
+                f"| {kind} | {choice} | {len(done)} | {_change(ratios[:, 0])} |"
+                f" {_change(ratios[:, 1])} | {n_both} | {100 * both:.0f} % | {any_words} |"
             )
+            any_words = ""
         if len(done) < len(mine):
             why = next(one["refused"] for one in mine if "refused" in one)
-            lines.append(f"| {slug} | refused in {len(mine) - len(done)} | | {why} | | | |")
+            lines.append(f"| {kind} | refused in {len(mine) - len(done)} | | {why} | | | | |")
     return "\n".join([*lines, "", *_model_lines(rows)])
 
 
 def _model_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
     """How near today's rule as simulated comes to the waits on record."""
     found = []
-    for slug in dict.fromkeys(row["domain"] for row in rows):
-        mine = [row["design"] for row in rows if row["domain"] == slug]
-        told = [one["history"] for one in mine if "refused" not in one]
+    for kind, own in _kinds(rows).items():
+        told = [row["design"]["history"] for row in own if "refused" not in row["design"]]
         if not told:
             continue
         cost, inequity = (
@@ -212,7 +230,7 @@ def _model_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
             for name in ("cost_a_request", "inequity")
         )
         found.append(
-            f"Today's rule as simulated against the waits on record, past years, {slug}: cost "
+            f"Today's rule as simulated against the waits on record, past years, {kind}: cost "
             f"{_change(cost)}, inequity {_change(inequity)}."
         )
     return found
@@ -234,7 +252,10 @@ def main(arguments: Sequence[str]) -> None:
         write_json(KEPT, gather(Path(folder)))
         return
     given = dict(zip(rest[::2], rest[1::2], strict=True))
-    play(Path(folder), given.get("--part", "1/1"), given.get("--domain", ""))
+    play(
+        Path(folder), given.get("--part", "1/1"), given.get("--domain", ""),
+        given.get("--preset", ""),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

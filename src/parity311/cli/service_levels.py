@@ -125,6 +125,7 @@ def promise_command(
     """Say what a policy can promise by category and district, and what contradicts it."""
     from parity311.pipelines.progress import progress_bars
     from parity311.pipelines.promise_levels import PromiseConfig, promise_levels
+    from parity311.report.promise_page import CHECKS
 
     folder = city or records
     if folder is None or (city and records):
@@ -162,7 +163,7 @@ def promise_command(
         typer.echo(f"{row['verdict']:<12} {row['category']}, {row['district']}: {days}{note}")
     for name, check in found["checks"].items():
         if check["checked"]:
-            typer.echo(f"Kept in further years, {name}: {check['kept_share']:.0%} of cells")
+            typer.echo(f"Kept in further years, {CHECKS[name]}: {check['kept_share']:.0%} of cells")
     typer.echo(f"{len(found['conflicts'])} conflicts between routing and promises")
     typer.echo(f"Service levels: {found['levels']}")
     typer.echo(f"Page: {found['page']}")

@@ -280,7 +280,7 @@ def read_played(played: PlayedDomain, districts: str) -> Requests:
 
 def pool_together(years: Sequence[Requests], fewest: int) -> list[Requests]:
     """Years with the same categories: those too small in a year are pooled in all of them."""
-    pooled = Requests.joined(years).pooled(fewest * len(years))
+    pooled = Requests.joined(years).pooled(fewest, len(years))
     ends = np.cumsum([year.n for year in years])
     return [
         pooled.take(np.arange(end - year.n, end)) for year, end in zip(years, ends, strict=True)

@@ -31,8 +31,8 @@ CONFLICT_COLUMNS = (
 )
 CHECKS = {
     "hours": "promises to the hour",
-    "unrounded": "promises before rounding",
-    "rounded": "promises as made",
+    "unrounded": "promises in whole days",
+    "rounded": "promises as made, rounded up",
     "one_year": "what a single year would have promised",
 }
 
@@ -144,7 +144,10 @@ def _checks(run: RunWriter, found: Mapping[str, Any]) -> Section:
         heading="Whether they hold",
         text=(
             "Years that no promise was derived from were played as well. A promise is kept in a "
-            f"year where at least {found['share']:.0%} of its requests were visited in time.",
+            f"year where at least {found['share']:.0%} of its requests were visited in time. What "
+            f"is stated, {found['confidence']:.0%}, is meant to the hour: a whole day is kept by "
+            "all who are visited on it, and a rounded one by more, so that more is kept than was "
+            "stated.",
         ),
         tables=(TableView("checks", columns),),
     )

@@ -84,20 +84,25 @@ class Requests:
         columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in names}
         return replace(parts[0], **columns)
 
-    def pooled(self, fewest: int = FEWEST) -> Requests:
-        """Small categories as one, gravest first, the pooled one last."""
+    def pooled(self, fewest: int = FEWEST, n_years: int = 1) -> Requests:
+        """Small categories as one, gravest first, the pooled one last.
+
+        Small are those with fewer requests, or with fewer a year where these are of several.
+        """
         counts = np.bincount(self.category, minlength=len(self.categories))
         mean_code = np.bincount(self.category, self.code, len(self.categories))
         mean_code = mean_code / np.maximum(counts, 1)
-        large = [k for k in np.argsort(mean_code, kind="stable") if counts[k] >= fewest]
+        large = [k for k in np.argsort(mean_code, kind="stable") if counts[k] >= fewest * n_years]
         names = tuple(self.categories[k] for k in large)
         place = np.full(len(self.categories), len(large))
         place[large] = np.arange(len(large))
         has_rest = bool((place[self.category] == len(large)).any())
         if not large:
+            a_year = " a year" if n_years > 1 else ""
             raise EstimationError(
-                f"No category has {fewest} requests (the largest has "
-                f"{int(counts.max(initial=0))}); give more months, or another domain."
+                f"No category has {fewest} requests{a_year} (the largest has "
+                f"{int(counts.max(initial=0) / n_years)}); lower --fewest, give more months, or "
+                "another domain."
             )
         return replace(
             self,

@@ -1,9 +1,14 @@
 """Many designs of one city day by day, as one pure function that JAX compiles.
 
-Backlogs are kept as C[cell, age], the requests that wait at least `age` days: a day is a shift,
-and neither sorting nor summing is needed. Visits and reviews choose by systematic sampling with one
-uniform for each cell and day: whole numbers, exact chances. All designs meet the same draws. The
-axis of designs is the last one, and a chunk of them fits a core's cache.
+Two passes. How many of a cell's requests are visited and dropped on a day hangs on how many wait
+there, not on how long: the first pass walks over the days with one count a cell. The second follows
+W[cell, day received], those received up to a day that still wait: each is thinned by its cell's
+visits and reviews of the days that follow, whatever happens to the others, so it goes through
+waits of 0, 1, 2 … days for all days received at once, and neither sorts nor shifts. It does so only
+for the days whose requests count.
+
+Visits and reviews choose by systematic sampling with one uniform for each cell and day: whole
+numbers, exact chances. All designs meet the same draws. The axis of designs is the last one.
 
 The rules follow Liu and Garg (sla_design) in what is decided: split between districts, split
 between categories over those that have somebody waiting, near first come, review with retention.
@@ -28,7 +33,11 @@ HALF = 0.5
 """Added to whole numbers before they are divided: XLA multiplies by a reciprocal, which can fall
 just short of a whole quotient; with the half the floor is exact up to `EXACT`."""
 CHUNK = 32
-"""Designs side by side: their backlogs fit the second-level cache (64 took twice as long)."""
+"""Designs side by side: a cell's days fit the second-level cache (64 are no quicker, 16 half as
+quick)."""
+BLOCK = 512
+"""Days received side by side: with more, XLA splits every step between cores, which costs more than
+it gains where each core has designs of its own."""
 
 
 class Uniforms(NamedTuple):
@@ -89,10 +98,6 @@ class _Days(NamedTuple):
     """(T,)"""
     is_review: Any
     """(T, B)"""
-    is_judged: Any
-    """(T, A) 1 where a request of that age was received on a day that counts"""
-    edges: Any
-    """(T, 2) the first age that was received before those days, and the first received in them"""
     uniforms: Uniforms
 
 
@@ -103,13 +108,13 @@ def simulate(
 
     Chunks of one size share one compiled program; the last one is filled up with its first design.
     """
-    run = _compiled(setting.shape, setting.scope, setting.n_ages)
+    run = _compiled(setting.shape, setting.scope, setting.n_ages, setting.judged)
     days = _days(setting, draws)
     look_back = np.float32(round(setting.look_back * 1024))
 
     def work(chunk: ServiceDesign) -> Served:
-        summed, *rest = (np.asarray(part) for part in run(days, look_back, *chunk))
-        return Served(_only_judged(setting, summed, rest[4], rest[5]), *rest[:4])
+        by_age, *rest = (np.asarray(part) for part in run(days, look_back, *chunk))
+        return Served(_only_judged(setting, *np.moveaxis(by_age, 3, 0)), *rest)
 
     with ThreadPoolExecutor(max(n_threads, 1)) as pool:
         found = list(pool.map(work, _chunks(designs)))
@@ -118,26 +123,18 @@ def simulate(
     )
 
 
-def _only_judged(setting: Setting, summed: Any, older: Any, newer: Any) -> Any:
+def _only_judged(setting: Setting, summed: Any, older: Any, newest: Any) -> Any:
     """Visits by age (B, K, A, P) to the requests that count, from sums of those at least so old.
 
     A day's visits after exactly `a` days are those after at least a less those after at least
-    a + 1. Summed over the days on which age a counts, the second sum differs from that of age
-    a + 1 by one day at each end: `older` and `newer` (T, B, K, P) hold these.
+    a + 1, received up to the day before. Summed over the days that count, the second sum lacks
+    the last of them, `newest`, and has the day before the first, `older`.
     """
     if not setting.is_followed:
         return summed
-    first, last = setting.judged
-    ages = np.arange(1, setting.n_ages)
-    ends = np.moveaxis(newer[last + ages - 1] - older[first + ages - 1], 0, 2)
-    later = np.zeros_like(summed)
-    later[:, :, :-1] = ends[:, :, ::-1].cumsum(axis=2)[:, :, ::-1]
     # The last age stands for all longer waits: who is followed is not counted there.
-    return np.where(
-        np.arange(setting.n_ages)[:, None] < setting.n_ages - 1,
-        summed - summed[:, :, -1:] + later,
-        0.0,
-    )
+    exact = summed[:, :, :-1] - (summed + older - newest)[:, :, 1:]
+    return np.pad(exact[:, :, ::-1].cumsum(axis=2)[:, :, ::-1], ((0, 0), (0, 0), (0, 1), (0, 0)))
 
 
 def _chunks(designs: ServiceDesign) -> Iterator[ServiceDesign]:
@@ -150,74 +147,132 @@ def _chunks(designs: ServiceDesign) -> Iterator[ServiceDesign]:
 def _days(setting: Setting, draws: Uniforms) -> _Days:
     """What all chunks share."""
     day = np.arange(setting.n_days)
-    age = np.arange(setting.n_ages)
-    first, last = setting.judged
-    received = day[:, None] - age
-    is_judged = (received >= first) & (received < last) if setting.is_followed else received > -1e9
-    edges = np.clip(np.stack([day - first + 1, day - last + 1], axis=1), 0, setting.n_ages - 1)
     return _Days(
         arrivals=setting.arrivals.astype(np.float32),
         capacity=setting.capacity.astype(np.float32),
         recent=setting.recent.astype(np.float32),
         is_review=(day[:, None] + 1) % np.array(setting.review_every) == 0,
-        is_judged=is_judged.astype(np.float32),
-        edges=edges.astype(np.int32),
         uniforms=Uniforms(*(np.asarray(part, np.float32) for part in draws)),
     )
 
 
 @cache
-def _compiled(shape: tuple[int, int], scope: str, n_ages: int) -> Any:
+def _compiled(shape: tuple[int, int], scope: str, n_ages: int, judged: tuple[int, int]) -> Any:
     """The program for settings of one shape."""
 
     def run(
-        today: _Days,
-        look_back: Any,
-        budget: Any,
-        priority: Any,
-        retention: Any,
+        today: _Days, look_back: Any, budget: Any, priority: Any, retention: Any
     ) -> tuple[Any, ...]:
-        n_designs = budget.shape[-1]
-        cells = jnp.zeros((*shape, n_designs), jnp.float32)
-        ages = jnp.zeros((*shape, n_ages, n_designs), jnp.float32)
-        none = jnp.zeros(n_designs, jnp.float32)
-        start = (ages, ages, cells, cells, none, none)
-
-        def step(carry: Any, day: _Days) -> tuple[Any, Any]:
-            waiting, summed, n_visited, n_dropped, n_unused, spare = carry
-            waiting = _age(waiting, day.arrivals)
-            spare = jnp.minimum(spare, day.recent)
-            backlog = waiting[:, :, 0]
-            pools, unused = _split(scope, day.capacity + spare, budget, backlog, day.uniforms.split)
-            visits, left = _share(pools, priority, backlog, day.uniforms.share, scope)
-            choice = _prepare(visits, backlog, look_back, day.uniforms.visit)
-            served = _choose(waiting, choice)
-            summed = summed + day.is_judged[:, None] * served
-            edges = [_choose(_at(waiting, age), choice)[:, :, 0] for age in day.edges]
-            waiting = waiting - served
-            before = backlog - visits
-            waiting = jax.lax.cond(
-                day.is_review.any(),
-                lambda now: _review(now, day.is_review, retention, day.uniforms.review),
-                lambda now: now,
-                waiting,
-            )
-            n_dropped = n_dropped + before - waiting[:, :, 0]
-            n_unused = n_unused + unused + left - spare
-            carry = (waiting, summed, n_visited + visits, n_dropped, n_unused, unused + left)
-            return carry, tuple(edges)
-
-        carry, edges = jax.lax.scan(step, start, today)
-        waiting, summed, n_visited, n_dropped, n_unused, _ = carry
-        return summed, n_visited, n_dropped, waiting[:, :, 0], n_unused, *edges
+        counts, (backlog, visits) = _walk_days(shape, scope, today, (budget, priority, retention))
+        by_age = _follow(today, look_back, retention, backlog, visits, n_ages, judged)
+        return by_age, *counts
 
     return jax.jit(run)
 
 
-def _age(waiting: Any, arrived: Any) -> Any:
-    """A day older, with the day's requests: (B, K, A, P)."""
-    first = waiting[:, :, :1] + arrived[:, :, None, None]
-    return jnp.concatenate([first, waiting[:, :, :-1]], axis=2)
+def _walk_days(
+    shape: tuple[int, int], scope: str, days: _Days, design: tuple[Any, Any, Any]
+) -> tuple[tuple[Any, ...], tuple[Any, Any]]:
+    """Counts of `Served` but `at_least`; who waited and who was visited each day, (T, B, K, P)."""
+    budget, priority, retention = design
+    n_designs = budget.shape[-1]
+    cells = jnp.zeros((*shape, n_designs), jnp.float32)
+    none = jnp.zeros(n_designs, jnp.float32)
+
+    def step(carry: Any, day: _Days) -> tuple[Any, Any]:
+        waiting, n_visited, n_dropped, n_unused, spare = carry
+        backlog = waiting + day.arrivals[:, :, None]
+        spare = jnp.minimum(spare, day.recent)
+        pools, unused = _split(scope, day.capacity + spare, budget, backlog, day.uniforms.split)
+        visits, left = _share(pools, priority, backlog, day.uniforms.share, scope)
+        before = backlog - visits
+        review = _prepare_review(
+            day.is_review[:, None, None], retention, day.uniforms.review[:, :, None]
+        )
+        waiting = _keep(before, *review)
+        n_dropped = n_dropped + before - waiting
+        n_unused = n_unused + unused + left - spare
+        carry = (waiting, n_visited + visits, n_dropped, n_unused, unused + left)
+        return carry, (backlog, visits)
+
+    start = (cells, cells, cells, none, none)
+    (waiting, n_visited, n_dropped, n_unused, _), walked = jax.lax.scan(step, start, days)
+    return (n_visited, n_dropped, waiting, n_unused), walked
+
+
+class _Choice(NamedTuple):
+    """How the visits and the review of one cell pick among the waiting, a day; (T, P) each."""
+
+    visits: Any
+    reach: Any
+    """of the oldest, so many are chosen among"""
+    start: Any
+    kept: Any
+    """parts of `KEPT_PARTS` a review keeps, all on a day without one"""
+    review_start: Any
+
+
+IDLE = _Choice(0.0, 1.0, HALF, float(KEPT_PARTS), 0.0)
+"""A day without visits and without a review."""
+
+
+def _follow(
+    days: _Days,
+    look_back: Any,
+    retention: Any,
+    backlog: Any,
+    visits: Any,
+    n_ages: int,
+    judged: tuple[int, int],
+) -> Any:
+    """Visits of those who waited at least 0, 1, … days, (B, K, A, 3, P), of the days that count.
+
+    Summed over these days; and of those received up to the day before the first of them, and up
+    to the last of them.
+    """
+    first, last = judged
+    n_days, n_districts, n_categories, n_designs = visits.shape
+    n_rows = last - first + 1
+    n_blocks = -(-n_rows // BLOCK)
+    size = -(-n_rows // n_blocks)
+    counted = np.zeros((3, n_blocks * size), np.float32)
+    counted[0, 1:n_rows] = counted[1, 0] = counted[2, n_rows - 1] = 1.0
+    blocks = counted.reshape(3, n_blocks, size).swapaxes(0, 1)
+    # A day before the first, for which nobody waits, and days after the last without a visit.
+    lacking = (1, max(first + n_blocks * size + n_ages - 2 - n_days, 0))
+
+    def one_cell(cell: Any) -> Any:
+        mine = lambda part: part.reshape(n_days, -1, *part.shape[3:])[:, cell]  # noqa: E731
+        there, draws = mine(backlog), days.uniforms
+        visit = _prepare(mine(visits), there, look_back, mine(draws.visit)[:, None])
+        is_review = days.is_review[:, cell // n_categories, None]
+        kept = retention.reshape(-1, n_designs)[cell]
+        review = _prepare_review(is_review, kept, mine(draws.review)[:, None])
+        there, *choice = (
+            jnp.pad(part, (lacking, (0, 0)), constant_values=idle)
+            for part, idle in zip((there, *visit, *review), (0.0, *IDLE), strict=True)
+        )
+
+        def one_block(block: tuple[Any, Any]) -> Any:
+            begins, counts = block
+
+            def step(waiting: Any, age: Any) -> tuple[Any, Any]:
+                today = _Choice(*(_rows(part, begins + age, size) for part in choice))
+                served = _choose(waiting, today)
+                seen = jnp.matmul(counts, served, precision="highest")
+                return _keep(waiting - served, today.kept, today.review_start), seen
+
+            return jax.lax.scan(step, _rows(there, begins, size), jnp.arange(n_ages))[1]
+
+        begins = first + size * jnp.arange(n_blocks)
+        return jax.lax.map(one_block, (begins, jnp.asarray(blocks))).sum(axis=0)
+
+    found = jax.lax.map(one_cell, jnp.arange(n_districts * n_categories))
+    return found.reshape(n_districts, n_categories, *found.shape[1:])
+
+
+def _rows(values: Any, begins: Any, n: int) -> Any:
+    return jax.lax.dynamic_slice_in_dim(values, begins, n)
 
 
 def _systematic(whole: Any, parts: Any, total: Any, uniform: Any) -> Any:
@@ -263,37 +318,33 @@ def _share(pools: Any, priority: Any, backlog: Any, uniform: Any, scope: str) ->
     return visits.reshape(shape), left.sum(axis=0)
 
 
-class _Choice(NamedTuple):
-    """How a day's visits of each cell (B, K, 1, P) pick among the waiting."""
-
-    visits: Any
-    reach: Any
-    """of the oldest, so many are chosen among"""
-    start: Any
-
-
-def _prepare(visits: Any, backlog: Any, look_back: Any, uniform: Any) -> _Choice:
+def _prepare(visits: Any, backlog: Any, look_back: Any, uniform: Any) -> tuple[Any, Any, Any]:
+    """The visits, among how many of the oldest they choose, and from which start."""
     reach = visits + jnp.floor((look_back * (backlog - visits) + 512.0) / 1024.0)
     reach = jnp.maximum(reach, 1.0)
-    start = jnp.minimum(jnp.floor(uniform[:, :, None] * reach), reach - 1.0) + HALF
-    return _Choice(*(part[:, :, None] for part in (visits, reach, start)))
+    start = jnp.minimum(jnp.floor(uniform * reach), reach - 1.0) + HALF
+    return visits, reach, start
 
 
 def _choose(waiting: Any, choice: _Choice) -> Any:
-    """Visits (B, K, a, P) to those who wait at least so long: near first come."""
-    inside = jnp.minimum(waiting, choice.reach)
+    """Visits to those who wait at least so long: near first come."""
+    inside = _least(waiting, choice.reach)
     served = jnp.floor((inside * choice.visits + choice.start) / choice.reach)
     # Beyond what single precision counts exactly, rounding must not visit anybody twice.
-    return jnp.minimum(served, jnp.minimum(inside, choice.visits))
+    return _least(served, _least(inside, choice.visits))
 
 
-def _at(waiting: Any, age: Any) -> Any:
-    """Those who wait at least `age` days, (B, K, 1, P)."""
-    return jax.lax.dynamic_slice_in_dim(waiting, age, 1, axis=2)
+def _least(one: Any, other: Any) -> Any:
+    """The smaller of two numbers; XLA's own also looks for NaN, which takes three times as long."""
+    return jnp.where(one < other, one, other)
 
 
-def _review(waiting: Any, is_today: Any, retention: Any, uniform: Any) -> Any:
+def _prepare_review(is_today: Any, retention: Any, uniform: Any) -> tuple[Any, Any]:
+    """How many parts a review keeps, and from which start."""
+    kept = jnp.where(is_today, retention, float(KEPT_PARTS))
+    return kept, jnp.where(is_today, jnp.floor(uniform * KEPT_PARTS), 0.0)
+
+
+def _keep(waiting: Any, kept: Any, start: Any) -> Any:
     """Drop for good what a review does not keep."""
-    kept = jnp.where(is_today[:, None, None], retention, float(KEPT_PARTS))[:, :, None]
-    start = jnp.floor(uniform * KEPT_PARTS)[:, :, None, None]
     return jnp.floor((waiting * kept + start) / KEPT_PARTS)

@@ -158,6 +158,16 @@ def test_levels_that_do_not_cover_the_city_are_refused(city: Path, tmp_path: Pat
     assert not (tmp_path / "runs").exists()
 
 
+def test_too_few_requests_a_year_are_refused(city: Path, tmp_path: Path) -> None:
+    config = PromiseConfig(
+        "today", str(city), "crane", confidence=0.5, years=1, check_years=1, fewest=50_000,
+        is_drawn=True,
+    )  # fmt: skip
+    with pytest.raises(EstimationError, match=r"50000 requests a year \(the largest has \d{3,4}\)"):
+        promise_levels(config, root=tmp_path / "runs", out=None, progress=silent)
+    assert not (tmp_path / "runs").exists()
+
+
 def test_too_few_years_are_refused_before_any_is_played(tmp_path: Path) -> None:
     config = PromiseConfig("today", "nowhere", "crane", years=3)
     with pytest.raises(InputError, match="play at least 9 years"):

@@ -52,6 +52,18 @@ def test_it_equals_the_plain_simulation(changes: dict) -> None:
         assert served.n_unused[place] == walked.n_unused
 
 
+def test_days_received_in_blocks_count_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In blocks of eight days, the last of them not whole, and in one."""
+    setting = make_setting(is_followed=True, warm_up_days=12)
+    designs, draws = drawn_designs(setting), simulate.draw_uniforms(setting, 3)
+    whole = simulate.simulate(setting, designs, draws)
+    monkeypatch.setattr(simulate, "BLOCK", 8)
+    monkeypatch.setattr(simulate, "_compiled", simulate._compiled.__wrapped__)
+    parts = simulate.simulate(setting, designs, draws)
+    assert (setting.judged[1] - setting.judged[0] + 1) % 8
+    np.testing.assert_array_equal(parts.at_least, whole.at_least)
+
+
 def test_another_order_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broken twin: a plain simulation that serves the newest first gives other waits."""
     setting = make_setting()
