@@ -277,15 +277,18 @@ def _is_alive(process: int) -> bool:
     return state != "Z"
 
 
-def test_a_worker_keeps_each_library_to_one_thread(tmp_path: Path) -> None:
-    order = order_of(make_jobs(tmp_path)[0], this_machine(), None)
-    engine = LocalEngine(2)
+def test_a_worker_has_one_thread_a_library_and_its_machines_programs(tmp_path: Path) -> None:
+    jobs = make_jobs(tmp_path / "notes", 2, "tell_cache")
+    order = order_of(jobs[0], this_machine(), None)
+    engine = LocalEngine(2, cache=tmp_path / "compiled")
     try:
-        engine.open(make_jobs(tmp_path), this_machine())
+        engine.open(jobs, this_machine())
         name = engine.idle()[0]
         process = engine._workers[name]._process.pid  # pyright: ignore[reportPrivateUsage]
         engine.give(name, order)
-        assert engine.hear(30.0)[0][1] is not None
+        said = engine.hear(30.0)[0][1]
+        assert said is not None
+        assert said["result"] == {"cache": f"{tmp_path}/compiled/{host_name()}"}
         given = Path(f"/proc/{process}/environ").read_text()
         for variable in local.ONE_THREAD:
             assert f"{variable}=1" in given.split("\0")
