@@ -15,10 +15,16 @@ import pytest
 
 from parity311.errors import BusyError, InputError, RunError
 from parity311.jobs import local
-from parity311.jobs.attempt import OUTCOME, attempt, order_of, read_result
+from parity311.jobs.attempt import (
+    OUTCOME,
+    attempt,
+    describe_difference,
+    order_of,
+    read_result,
+)
 from parity311.jobs.choose import choose_engine
 from parity311.jobs.drive import Outcome, Shard, check_done, run_jobs
-from parity311.jobs.job import Input, Job, Stamp, this_machine
+from parity311.jobs.job import Input, Job, Stamp, numerics, this_machine
 from parity311.jobs.local import LocalEngine, count_workers
 from parity311.storage.aside import host_name
 from parity311.storage.locks import one_writer
@@ -183,6 +189,21 @@ def test_workers_of_another_version_are_refused(tmp_path: Path) -> None:
     assert said["state"] == "failed"
     assert "gpu" in said["reason"]
     assert attempts(tmp_path / "notes") == 0
+
+
+@pytest.mark.parametrize("name", ["XLA_FLAGS", "JAX_ENABLE_X64", "JAX_DEFAULT_MATMUL_PRECISION"])
+def test_a_setting_that_rounds_otherwise_is_of_another_class(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.delenv(name, raising=False)
+    plain = numerics()
+    monkeypatch.setenv(name, "--b=1 --a=2")
+    other = numerics()
+    assert other != plain
+    said = describe_difference(Stamp("", plain), Stamp("", other))
+    assert f"({name}=--a=2 --b=1 in the place of nothing)" in said
+    monkeypatch.setenv(name, "--a=2 --b=1")
+    assert numerics() == other
 
 
 def test_a_changed_input_is_refused(tmp_path: Path) -> None:
