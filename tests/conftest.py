@@ -24,6 +24,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -66,13 +67,22 @@ def slow_but(quick: Iterable[str], given: Iterable[Any]) -> list[Any]:
     ]
 
 
+@contextmanager
+def optimizing() -> Iterator[None]:
+    """Compile with optimizations what is compiled inside: programs that run for long."""
+    jax.clear_caches()
+    jax.config.update("jax_disable_most_optimizations", False)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_disable_most_optimizations", True)
+
+
 @pytest.fixture(scope="module")
 def optimized() -> Iterator[None]:
     """Compile what a module runs for long with optimizations; ask for it with `usefixtures`."""
-    jax.clear_caches()
-    jax.config.update("jax_disable_most_optimizations", False)
-    yield
-    jax.config.update("jax_disable_most_optimizations", True)
+    with optimizing():
+        yield
 
 
 MOST_MEMORY = 2 * 10**9

@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CITY = "small-7-measured-calibrated"
 WHOLE = ("run", "frontier")
 """Names whose example goes the whole way, in a minute or two."""
-PAGES = ("docs/tutorials/python-first.md",)
+PAGES = ("README.md", "docs/tutorials/python-first.md")
 SHORTENED = {
     "steps=4_000": "steps=8",
     "n_episodes=64": "n_episodes=2",
@@ -110,12 +110,6 @@ def test_an_untrue_example_is_noticed() -> None:
 def blocks(page: str) -> str:
     """The Python of a page as one program, without what needs a package of others."""
     return "\n".join(re.findall(r"(?<!-->\n)```python\n(.*?)```", page, re.DOTALL))
-
-
-@pytest.mark.slow
-def test_the_python_of_the_first_page_runs(place: Path) -> None:
-    """In an interpreter of its own, as a reader has it."""
-    assert run_python(blocks((ROOT / "README.md").read_text()), place)
 
 
 @pytest.mark.slow

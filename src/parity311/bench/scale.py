@@ -2,7 +2,8 @@
 
 Three kinds of jobs: empty ones, whose time is all overhead; sleeping ones, whose wall time says how
 well workers are kept fed on any machine, however busy; and trainings of a boiler agent, whose
-CPU-seconds say what one more worker costs beyond the work itself.
+CPU-seconds say what one more worker costs beyond the work itself: what it loads and compiles before
+its first piece, and how much slower a piece is while the other works too.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ REST, TRAIN = "parity311.bench.scale:rest", "parity311.bench.scale:train_piece"
 """What the pieces do, by name."""
 
 
-def bench_scale(where: Workplace, n_pieces: int = 8, steps: int = 4000) -> dict[str, Any]:
+def bench_scale(where: Workplace, n_pieces: int, steps: int) -> dict[str, Any]:
     """Figures of an engine with so many workers, beside one worker of this machine."""
     n_workers = where.n_workers or len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as folder:
@@ -59,6 +60,10 @@ def bench_scale(where: Workplace, n_pieces: int = 8, steps: int = 4000) -> dict[
         "cpu_seconds_1_worker": one,
         "cpu_seconds_n_workers": more,
         "efficiency_cpu_seconds": one / more,
+        "cpu_seconds_quickest_piece_1_worker": alone["quickest"],
+        "cpu_seconds_quickest_piece_n_workers": many["quickest"],
+        "cpu_seconds_to_load_1_worker": one - n_pieces * alone["quickest"],
+        "cpu_seconds_to_load_each_of_n": (more - n_pieces * many["quickest"]) / n_workers,
         "wall_seconds_1_worker": alone["seconds"],
         "wall_seconds_n_workers": many["seconds"],
         "speed_up": alone["seconds"] / many["seconds"],
@@ -92,6 +97,7 @@ def _run(jobs: list[Job], engine: Engine, folder: Path) -> dict[str, Any]:
         "done": done,
         "seconds": time.monotonic() - began,
         "cpu_seconds": sum(one.cpu_seconds for one in done),
+        "quickest": min(one.cpu_seconds for one in done),
         "memory_mb": max(one.memory_mb for one in done),
     }
 

@@ -276,10 +276,10 @@ def bench_sla_command(
 def bench_scale_command(
     pieces: Annotated[
         int, typer.Option(help="Trainings to share out.", callback=within(2, 10_000))
-    ] = 8,
+    ] = 4,
     steps: Annotated[
         int, typer.Option(help="Updates of each training.", callback=within(500, MOST_STEPS))
-    ] = 4000,
+    ] = 200_000,
     engine: EngineName = "local",
     address: Address = "",
     workers: Workers = 2,

@@ -74,10 +74,14 @@ def describe_difference(wanted: Stamp, found: Stamp) -> str:
             f"not {wanted.code[:12]}); install the same one on every machine."
         )
     ours, theirs = wanted.numerics.split(", "), found.numerics.split(", ")
-    other = [f"{b}, not {a}" for a, b in zip(ours, theirs, strict=False) if a != b]
+    has, lacks = (
+        "; ".join(one for one in some if one not in others)
+        for some, others in ((theirs, ours), (ours, theirs))
+    )
     return (
-        f"A worker on {host_name()} computes otherwise ({'; '.join(other)}), and one study does "
-        "not mix the two; give it machines of one kind."
+        f"A worker on {host_name()} computes otherwise ({has or 'nothing'} in the place of "
+        f"{lacks or 'nothing'}), and one study does not mix the two; give it machines of one kind, "
+        "set up alike."
     )
 
 

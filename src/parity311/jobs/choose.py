@@ -12,7 +12,6 @@ from parity311.jobs.drive import Engine, Outcome, Shard, Tell, run_jobs
 from parity311.jobs.job import Job
 from parity311.jobs.local import LocalEngine
 from parity311.jobs.on_ray import AUTO, RayEngine
-from parity311.storage.aside import host_name
 
 ENGINES = ("local", "ray")
 COMPILED = ".compiled"
@@ -41,7 +40,7 @@ class Workplace:
         stop_after_s: float = float("inf"),
     ) -> list[Outcome]:
         """Do jobs there, as `run_jobs` says."""
-        cache = None if folder is None else folder.resolve() / COMPILED / host_name()
+        cache = None if folder is None else folder.resolve() / COMPILED
         return run_jobs(
             jobs, self.open(cache), folder=folder, shard=self.shard, tell=tell,
             stop_after_s=stop_after_s,
@@ -50,7 +49,7 @@ class Workplace:
     def open(self, cache: Path | None = None) -> Engine:
         """The engine, not started yet."""
         if self.engine == "ray":
-            return RayEngine(self.address, self.n_workers)
+            return RayEngine(self.address, self.n_workers, cache=cache)
         return LocalEngine(self.n_workers, cache=cache)
 
 

@@ -28,6 +28,11 @@ MEMORY_MB = 700
 """Of a worker that trains (measured .53 to .61 GB); what a job takes unless it says otherwise."""
 SHORT = 16
 """Letters of a key in a folder's name."""
+ROUNDS = (
+    "JAX_DEFAULT_MATMUL_PRECISION", "JAX_DISABLE_MOST_OPTIMIZATIONS", "JAX_ENABLE_X64",
+    "NPY_DISABLE_CPU_FEATURES", "XLA_FLAGS",
+)  # fmt: skip
+"""Variables by which the same packages round otherwise; a worker elsewhere may have others."""
 VERSIONS = ("jax", "jaxlib", "numpy", "scipy", "duckdb")
 """Packages that numbers come from."""
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -131,11 +136,14 @@ def code_digest() -> str:
 def numerics() -> str:
     """The class of numerics: same class, same bytes.
 
-    Another instruction set, another device or another version of a numerical package rounds
-    differently; how many threads, which engine and how warm a compiler is do not matter.
+    Another instruction set, another device, another version of a numerical package or another
+    setting of one rounds differently; how many threads, which engine and how warm a compiler is do
+    not matter.
     """
     versions = [f"{name} {_version(name)}" for name in VERSIONS]
-    return ", ".join((_device(), _instructions(), *versions))
+    given = {name: " ".join(sorted(os.environ.get(name, "").split())) for name in ROUNDS}
+    settings = [f"{name}={value}" for name, value in given.items() if value]
+    return ", ".join((_device(), _instructions(), *versions, *settings))
 
 
 def _version(name: str) -> str:

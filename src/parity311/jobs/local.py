@@ -21,6 +21,7 @@ from parity311.jobs.attempt import attempt
 from parity311.jobs.drive import Answer
 from parity311.jobs.job import Job, Stamp
 from parity311.limits import THREADS_VARIABLE
+from parity311.storage.aside import host_name
 
 ONE_THREAD = {"NPROC": "1", "OMP_NUM_THREADS": "1", THREADS_VARIABLE: "1"}
 """Environment of a worker; JAX listens to the first alone."""
@@ -62,7 +63,7 @@ class LocalEngine:
     def __init__(
         self, n_workers: int = 0, *, cache: Path | None = None, spawns: bool = False
     ) -> None:
-        """Ask for so many workers (0: one a core); compiled programs are kept in `cache`.
+        """Ask for so many workers (0: one a core); `cache` keeps compiled programs, by machine.
 
         One worker is this process, unless `spawns` asks for a process of its own.
         """
@@ -138,7 +139,7 @@ class _Worker:
         self.pipe, theirs = context.Pipe()
         self.is_busy = False
         self.device = device
-        environment = {**_cache_variables(cache), **own}
+        environment = {**cache_variables(cache), **own}
         self._process = context.Process(target=work, args=(theirs, environment))
         with one_thread():
             self._process.start()
@@ -178,10 +179,11 @@ class _Worker:
         self.pipe.close()
 
 
-def _cache_variables(cache: Path | None) -> dict[str, str]:
+def cache_variables(cache: Path | None) -> dict[str, str]:
+    """Let JAX keep compiled programs in the part of a folder that is this machine's own."""
     if cache is None:
         return {}
-    return {"JAX_COMPILATION_CACHE_DIR": str(cache), **CACHE_VARIABLES}
+    return {"JAX_COMPILATION_CACHE_DIR": str(cache / host_name()), **CACHE_VARIABLES}
 
 
 @contextmanager

@@ -18,19 +18,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from parity311.errors import InputError
 from parity311.jobs.attempt import attempt, describe_difference
 from parity311.jobs.drive import Answer
 from parity311.jobs.job import Job, Stamp, this_machine
-from parity311.jobs.local import ONE_THREAD, count_workers, free_memory_mb
+from parity311.jobs.local import ONE_THREAD, cache_variables, count_workers, free_memory_mb
 from parity311.storage.folders import scratch_folder
 
 ANSWER_S = 5.0
 """How long an address may take to answer."""
 START_S = 120.0
 """How long the first worker may take to say what it is."""
+STARTS = 3
+"""Tries at starting a cluster here: Ray gives its own processes 30 seconds, and a machine that is
+busy may take longer, once."""
 STORE_BYTES = 100 * 1024 * 1024
 """Ray's object store: only specifications and small results pass."""
 AUTO = "auto"
@@ -38,6 +42,10 @@ AUTO = "auto"
 
 class RayWorker:
     """What runs in a slot: it says what it is, then does one job after the other."""
+
+    def __init__(self, cache: Path | None = None) -> None:
+        """Share compiled programs with the other workers of its machine: JAX is not there yet."""
+        os.environ.update(cache_variables(cache))
 
     def hello(self) -> dict[str, str]:
         """The stamp of its process."""
@@ -53,7 +61,7 @@ class RayEngine:
 
     words = "the Ray cluster"
 
-    def __init__(self, address: str = "", n_workers: int = 0) -> None:
+    def __init__(self, address: str = "", n_workers: int = 0, *, cache: Path | None = None) -> None:
         """Refuse an engine that is not installed and an address where nobody answers."""
         if find_spec("ray") is None:
             raise InputError(
@@ -62,7 +70,7 @@ class RayEngine:
             )
         if address not in ("", AUTO):
             check_answers(address)
-        self._address, self._asked = address, n_workers
+        self._address, self._asked, self._cache = address, n_workers, cache
         self._idle: dict[str, Any] = {}
         self._busy: dict[Any, tuple[str, Any]] = {}
         self._pending: dict[Any, tuple[str, Any]] = {}
@@ -146,22 +154,32 @@ class RayEngine:
         import ray
 
         _keep_from_printing()
-        try:
-            with _silence():
-                ray.init(
-                    address=self._address or "local",
-                    log_to_driver=False,
-                    logging_level=logging.ERROR,
-                    runtime_env={"env_vars": dict(ONE_THREAD)},
-                    **own,
-                )
-        except Exception as error:
-            first = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-            raise InputError(
-                f"Cannot join Ray at {self._address or 'this machine'} ({first}); its machines "
-                f"must run Ray {ray.__version__} with the same token, and this command must run on "
-                "one of them."
-            ) from error
+        for tries_left in reversed(range(1 if self._address else STARTS)):
+            try:
+                with _silence():
+                    ray.init(
+                        address=self._address or "local",
+                        log_to_driver=False,
+                        logging_level=logging.ERROR,
+                        runtime_env={"env_vars": dict(ONE_THREAD)},
+                        **own,
+                    )
+                return
+            except Exception as error:
+                if not tries_left:
+                    raise self._describe_refusal(error, ray.__version__) from error
+
+    def _describe_refusal(self, error: Exception, version: str) -> InputError:
+        first = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+        if not self._address:
+            return InputError(
+                f"Ray did not start on this machine in {STARTS} tries ({first}); try again when it "
+                "is less busy, or use --engine local."
+            )
+        return InputError(
+            f"Cannot join Ray at {self._address} ({first}); its machines must run Ray {version} "
+            "with the same token, and this command must run on one of them."
+        )
 
     def _check_resources(self, jobs: Sequence[Job], gpus: int) -> None:
         """Refuse what the cluster could never place: Ray would wait for it without a word."""
@@ -191,7 +209,8 @@ class RayEngine:
         made: Any = ray.remote(RayWorker)
         for _ in range(min(n_wanted, self._n_wanted, n_cores) - n_there):
             self._n_started += 1
-            actor: Any = made.options(max_restarts=0, max_task_retries=0, **self._needs).remote()
+            options = {"max_restarts": 0, "max_task_retries": 0, **self._needs}
+            actor: Any = made.options(**options).remote(self._cache)
             self._pending[actor.hello.remote()] = (f"actor-{self._n_started}", actor)
 
     def _greet(self, seconds: float, *, refuses: bool) -> None:

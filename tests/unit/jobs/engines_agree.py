@@ -15,10 +15,13 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,12 +58,18 @@ MEASURED = {
     r"(.*/)?(jobs/)?\.?driver.*|(.*/)?.*\.lock": "locks",
 }
 """Files that no two runs share, by why."""
+KEY = re.compile(r"(?<=/decision)-[0-9a-f]{16}")
+"""End of a folder's name that hangs on when what it was decided by was made."""
 OF_A_RUN = (
     (re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}"), "RUN"),
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?(\+00:00|Z)?( UTC)?"), "WHEN"),
     (re.compile(r'("[a-z_]*seconds"): (\{[^}]*\}|[0-9.e-]+)'), "SECONDS"),
+    (re.compile(r"\b(in |\">)[0-9.]+\s(s|min)\b"), "SECONDS"),
+    (re.compile(r'"(bytes|size)": [0-9]+'), "BYTES"),
+    (re.compile(r"(?<![0-9a-f])([0-9a-f]{64}|[0-9a-f]{16})(?![0-9a-f])"), "DIGEST"),
 )
-"""What stands in the files of a run for the run itself: when it was, and how long it took."""
+"""What stands in the files of a run for the run itself: when it was, how long it took, and digests
+of files that say so; every file that a digest is of is compared itself."""
 
 
 def run_command(text: str, options: list[str], place: Path) -> None:
@@ -113,13 +122,28 @@ def contents(place: Path) -> dict[str, Path]:
     for path in sorted(place.rglob("*")):
         name = path.relative_to(place).as_posix()
         if path.is_file() and not any(re.fullmatch(one, name) for one in MEASURED):
-            found[OF_A_RUN[0][0].sub("RUN", name)] = path
+            found[KEY.sub("-KEY", OF_A_RUN[0][0].sub("RUN", name))] = path
     return found
 
 
-def less_the_run(path: Path) -> bytes:
-    """A file without when it was made and how long that took."""
-    text = path.read_bytes().decode(errors="surrogateescape")
+def in_words(path: Path) -> str:
+    """What a file says: the sheets of a workbook and the rows of a database, and not their order on
+    the disk.
+    """
+    content = path.read_bytes()
+    if content.startswith(b"PK"):
+        with zipfile.ZipFile(path) as opened:
+            parts = {name: opened.read(name).decode() for name in sorted(opened.namelist())}
+        return "".join(f"{name}: {text}" for name, text in parts.items())
+    if content.startswith(b"SQLite"):
+        with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as opened:
+            return "\n".join(opened.iterdump())
+    return content.decode(errors="surrogateescape")
+
+
+def less_the_run(path: Path, place: Path) -> bytes:
+    """A file without where and when it was made and how long that took."""
+    text = in_words(path).replace(str(place.resolve()), "PLACE")
     for pattern, word in OF_A_RUN:
         text = pattern.sub(word, text)
     return text.encode(errors="surrogateescape")
@@ -131,11 +155,11 @@ def compare(places: dict[str, Path]) -> dict[str, Any]:
     names = sorted({name for files in of.values() for name in files})
     same, same_but_for_time, differ = 0, [], []
     for name in names:
-        paths = [files.get(name) for files in of.values()]
-        there = [path for path in paths if path is not None]
-        if len(there) == len(paths) and len({path.read_bytes() for path in there}) == 1:
+        there = {engine: files[name] for engine, files in of.items() if name in files}
+        is_there = len(there) == len(of)
+        if is_there and len({path.read_bytes() for path in there.values()}) == 1:
             same += 1
-        elif len(there) == len(paths) and len({less_the_run(path) for path in there}) == 1:
+        elif is_there and len({less_the_run(path, places[e]) for e, path in there.items()}) == 1:
             same_but_for_time.append(name)
         else:
             differ.append(name)

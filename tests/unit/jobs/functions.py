@@ -51,6 +51,12 @@ def always_die(task: Task) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def tell_cache(task: Task) -> dict[str, Any]:
+    """Where this worker keeps compiled programs."""
+    begun(task)
+    return {"cache": os.environ["JAX_COMPILATION_CACHE_DIR"]}
+
+
 def refuse(task: Task) -> None:
     """A user's error."""
     begun(task)

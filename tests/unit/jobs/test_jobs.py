@@ -15,10 +15,16 @@ import pytest
 
 from parity311.errors import BusyError, InputError, RunError
 from parity311.jobs import local
-from parity311.jobs.attempt import OUTCOME, attempt, order_of, read_result
+from parity311.jobs.attempt import (
+    OUTCOME,
+    attempt,
+    describe_difference,
+    order_of,
+    read_result,
+)
 from parity311.jobs.choose import choose_engine
 from parity311.jobs.drive import Outcome, Shard, check_done, run_jobs
-from parity311.jobs.job import Input, Job, Stamp, this_machine
+from parity311.jobs.job import Input, Job, Stamp, numerics, this_machine
 from parity311.jobs.local import LocalEngine, count_workers
 from parity311.storage.aside import host_name
 from parity311.storage.locks import one_writer
@@ -185,6 +191,21 @@ def test_workers_of_another_version_are_refused(tmp_path: Path) -> None:
     assert attempts(tmp_path / "notes") == 0
 
 
+@pytest.mark.parametrize("name", ["XLA_FLAGS", "JAX_ENABLE_X64", "JAX_DEFAULT_MATMUL_PRECISION"])
+def test_a_setting_that_rounds_otherwise_is_of_another_class(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.delenv(name, raising=False)
+    plain = numerics()
+    monkeypatch.setenv(name, "--b=1 --a=2")
+    other = numerics()
+    assert other != plain
+    said = describe_difference(Stamp("", plain), Stamp("", other))
+    assert f"({name}=--a=2 --b=1 in the place of nothing)" in said
+    monkeypatch.setenv(name, "--a=2 --b=1")
+    assert numerics() == other
+
+
 def test_a_changed_input_is_refused(tmp_path: Path) -> None:
     extra = tmp_path / "extra"
     extra.write_text("1")
@@ -277,15 +298,18 @@ def _is_alive(process: int) -> bool:
     return state != "Z"
 
 
-def test_a_worker_keeps_each_library_to_one_thread(tmp_path: Path) -> None:
-    order = order_of(make_jobs(tmp_path)[0], this_machine(), None)
-    engine = LocalEngine(2)
+def test_a_worker_has_one_thread_a_library_and_its_machines_programs(tmp_path: Path) -> None:
+    jobs = make_jobs(tmp_path / "notes", 2, "tell_cache")
+    order = order_of(jobs[0], this_machine(), None)
+    engine = LocalEngine(2, cache=tmp_path / "compiled")
     try:
-        engine.open(make_jobs(tmp_path), this_machine())
+        engine.open(jobs, this_machine())
         name = engine.idle()[0]
         process = engine._workers[name]._process.pid  # pyright: ignore[reportPrivateUsage]
         engine.give(name, order)
-        assert engine.hear(30.0)[0][1] is not None
+        said = engine.hear(30.0)[0][1]
+        assert said is not None
+        assert said["result"] == {"cache": f"{tmp_path}/compiled/{host_name()}"}
         given = Path(f"/proc/{process}/environ").read_text()
         for variable in local.ONE_THREAD:
             assert f"{variable}=1" in given.split("\0")

@@ -21,9 +21,11 @@ from parity311.pipelines.measure_levels import measure_levels
 from parity311.pipelines.promise_levels import PromiseConfig, promise_levels
 from parity311.pipelines.recorded_years import draw_years, play_drawn, read_recorded_cases
 from parity311.records.store import open_records
+from parity311.service_levels import search
 from parity311.service_levels.levels import CellPromise, ServiceLevels, read_levels, write_levels
 
-pytestmark = pytest.mark.slow
+# A year is played a hundred times by one program.
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("optimized")]
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +37,12 @@ def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
         date_from=date(2023, 1, 1), date_to=date(2025, 1, 1),
         out=tmp_path_factory.mktemp("levels") / "city",
     )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _two_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second search takes two weights in place of five: it is compared elsewhere."""
+    monkeypatch.setattr(search, "N_WEIGHTS", 2)
 
 
 def silent(*_: object) -> None:

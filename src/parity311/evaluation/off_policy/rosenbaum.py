@@ -132,15 +132,21 @@ def _extreme(
 
     Up to a cut the inverse propensity is `below`, from it on `above`; one of the cuts is optimal.
     """
-    under, over = weight * below, weight * above
-    start = np.zeros((len(weight), 1))
-    bottom = np.concatenate([start, np.cumsum(under - over, axis=1)], axis=1)
-    bottom = bottom + over.sum(axis=1, keepdims=True)
-    top = np.concatenate([start, np.cumsum((under - over) * outcome, axis=1)], axis=1)
-    top = top + (over * outcome).sum(axis=1, keepdims=True)
-    safe = np.where(bottom > 0, bottom, 1.0)
+    over = weight * above
+    step = weight * below - over
+    # In place: these are as long as the log, times resamples, and there are many of them.
+    top, bottom = np.zeros((2, len(weight), len(outcome) + 1))
+    np.cumsum(step, axis=1, out=bottom[:, 1:])
+    bottom += over.sum(axis=1, keepdims=True)
+    step *= outcome
+    np.cumsum(step, axis=1, out=top[:, 1:])
+    over *= outcome
+    top += over.sum(axis=1, keepdims=True)
+    is_known = bottom[:, 0] > 0
+    bottom[bottom <= 0] = 1.0
+    top /= bottom
     # A resample without any such decision says nothing; the action's mean stands in.
-    return np.where(bottom[:, 0] > 0, best(top / safe, axis=1), outcome.mean())
+    return np.where(is_known, best(top, axis=1), outcome.mean())
 
 
 def overturning_gamma(
