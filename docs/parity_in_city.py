@@ -129,6 +129,7 @@ def say_domain(slug: str, found: Sequence[dict[str, Any]]) -> str:
     today, learned = (
         np.mean([one["in_city"][n]["ratio"] for one in found]) for n in (TODAY, LEARNED)
     )
+    beside = cover - pairs(found, DUAL, "overall", "in_city")
     narrower = int((here < 0.0).sum())
     within = [is_within(found, name) for name in (TODAY, LEARNED)]
     return (
@@ -137,7 +138,8 @@ def say_domain(slug: str, found: Sequence[dict[str, Any]]) -> str:
         f"(difference {_points(here - there)}), narrower in {narrower} of {len(found)} cities; "
         f"coverage in the city changes by {_points(cover)} points. There the least served quintile "
         f"gets {today:.2f} of what the best served gets under today's rule, {learned:.2f} under "
-        f"the learned one; the audit's limit is kept in {within[0]} and in {within[1]} of "
+        f"the learned one, which covers {_points(beside)} points more than the thresholds with "
+        f"prices; the audit's limit is kept in {within[0]} and in {within[1]} of "
         f"{len(found)} cities."
     )
 
