@@ -22,6 +22,7 @@ from docs.parity_figures import ROOT, over_cities
 from parity311.city.ensure import open_or_build
 from parity311.domains import get_domain
 from parity311.pipelines.evaluate import FRESH, TODAY
+from parity311.studies.parity.long_run import limit_used
 
 KEPT = ROOT / "docs" / "results" / "parity-in-city.json"
 SEEDS = tuple(range(1701, 1721))
@@ -128,15 +129,25 @@ def say_domain(slug: str, found: Sequence[dict[str, Any]]) -> str:
     today, learned = (
         np.mean([one["in_city"][n]["ratio"] for one in found]) for n in (TODAY, LEARNED)
     )
+    beside = cover - pairs(found, DUAL, "overall", "in_city")
     narrower = int((here < 0.0).sum())
+    within = [is_within(found, name) for name in (TODAY, LEARNED)]
     return (
         f"- **{slug}**, {len(found)} cities: against today's rule the gap changes by "
         f"{_points(there)} points in the process and by {_points(here)} in the city "
         f"(difference {_points(here - there)}), narrower in {narrower} of {len(found)} cities; "
         f"coverage in the city changes by {_points(cover)} points. There the least served quintile "
         f"gets {today:.2f} of what the best served gets under today's rule, {learned:.2f} under "
-        "the learned one."
+        f"the learned one, which covers {_points(beside)} points more than the thresholds with "
+        f"prices; the audit's limit is kept in {within[0]} and in {within[1]} of "
+        f"{len(found)} cities."
     )
+
+
+def is_within(found: Sequence[dict[str, Any]], policy: str) -> int:
+    """Cities in which a policy keeps the audit's limit, chance and all."""
+    used = [limit_used(np.array(one["in_city"][policy]["coverage"])) for one in found]
+    return int(sum(one <= 1.0 for one in used))
 
 
 def table_of(slug: str, found: Sequence[dict[str, Any]]) -> list[str]:

@@ -4,7 +4,8 @@
 
 Twenty cities nobody had looked at (docs/results/parity.json): the learned rule with prices, as
 validation chose it, beside today's rule, scored under the truth on the same simulated years. What
-holds where areas call about alike is read from docs/results/city-years.json.
+holds where areas call about alike is read from docs/results/city-years.json; what the learned rule
+came to in the city itself from docs/results/parity-in-city.json.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from docs.parity_figures import KEPT, LEARNED, ROOT, over_cities, pick, read
-from docs.parity_in_city import DOMAINS as IN_CITY
 from docs.parity_in_city import FEWEST, of_domain, pairs
 from docs.parity_in_city import LEARNED as PRICED
 from parity311.domains import get_domain
@@ -34,8 +34,6 @@ FAR_OFF = 1.5
 is no picture of the city: what it says of that domain is no headline."""
 ALIKE = "measured, calibrated"
 UNEQUAL = "strong, scarce"
-RULE = "thresholds"
-"""The rule with coverage prices of city-years.json."""
 PAID = "dqn_equity"
 """The learned rule of city-years.json that is paid for coverage: trained without settled prices."""
 
@@ -87,16 +85,11 @@ def came_out_block(docs: str = "docs/", has_table: bool = True) -> str:
     played = [slug for slug, one in believed.items() if one["covers_in_city"] is not None]
     years = min(one["years"] for one in of.values())
     lines = [
-        f"Tried in {of[DOMAINS[0]]['n']} made-up cities nobody had looked at, where rich areas "
-        "call far more often and visits are few. The *gap* is how many more of 100 problems a "
+        "Tried in made-up cities nobody had looked at, where rich areas call far more often and "
+        "visits are few. The *gap* is how many more of 100 problems a "
         "visit finds in the best served fifth by income than in the worst.",
         "",
-        *(
-            f"- **{get_domain(slug).title}**: the learned rule cuts the gap from "
-            f"**{_points(of[slug]['today'])} to {_points(of[slug]['learned'])} points**, "
-            f"{_found(of[slug]['found'])}, {_visits(of[slug])}."
-            for slug in played
-        ),
+        *(f"- {_say_domain(slug, of[slug])}" for slug in played),
         *(f"- {_say_far_off(slug, one)}" for slug, one in of.items() if is_far_off(one)),
         f"- {_say_alike()}",
         "",
@@ -111,7 +104,11 @@ def came_out_block(docs: str = "docs/", has_table: bool = True) -> str:
         else f"{years} simulated years a city or more; bars are 95 % intervals between cities. "
     )
     lines[-1] += f"[How it was measured]({docs}explanation/price-of-parity.md)."
-    lines += ["", f"{say_in_the_city()} [In the city]({docs}explanation/price-of-parity.md)."]
+    lines += [
+        "",
+        "The table's years are of a simpler process with the city's true figures. "
+        f"[Both scores, and where they differ]({docs}explanation/price-of-parity.md).",
+    ]
     return "\n".join(lines)
 
 
@@ -148,35 +145,15 @@ def _of_hundred(share: float | None) -> str:
     return "not played" if share is None else f"{100 * share:.1f}"
 
 
-def say_in_the_city() -> str:
-    """That the years above are a simpler process's, and what came out in the fuller city."""
-    played = [slug for slug in IN_CITY if len(of_domain(slug)) >= FEWEST]
-    learned = [_say_learned(slug) for slug in played]
-    rules = [
-        f"{get_domain(slug).title.lower()} from {_points(before)} to {_points(after)} points"
-        for slug in IN_CITY
-        if slug not in played and not is_far_off(figures(slug))
-        for before, after in [(_in_city(slug, "today's rule"), _in_city(slug, RULE))]
-    ]
-    n_cities = len({row["seed"] for row in json.loads(CITY_YEARS.read_text())["rows"]})
-    lines = ["Those years are of a simpler process with the city's true figures."]
-    if learned:
-        lines.append(
-            "In the made-up city itself, day by day, a rule learned in the same way takes the gap "
-            f"of {'; of '.join(learned)}."
-        )
-    if rules:
-        lines.append(
-            "In the made-up city itself, day by day, a rule with such prices that has learned "
-            f"nothing takes the gap of {' and of '.join(rules)} in {n_cities} cities, of which "
-            "chance alone shows a part; the learned rule was not played there yet."
-        )
-    return " ".join(lines)
-
-
-def _say_learned(slug: str) -> str:
-    """What the learned rule with settled prices came to in the city, in words."""
-    found = of_domain(slug)
+def _say_domain(slug: str, one: dict[str, Any]) -> str:
+    """What came out in a domain: in the city itself where it was played, and in the process."""
+    there = (
+        f"from **{_points(one['today'])} to {_points(one['learned'])} points**, "
+        f"{_found(one['found'])}, {_visits(one)}"
+    )
+    title, found = get_domain(slug).title, of_domain(slug)
+    if len(found) < FEWEST:
+        return f"**{title}**: the learned rule cuts the gap {there}; it was not played in the city."
     before, after = (
         over_cities([one["in_city"][name]["gap"] for one in found])
         for name in ("today's rule", PRICED)
@@ -185,24 +162,12 @@ def _say_learned(slug: str) -> str:
     mean, low, high = (
         100 * end for end in over_cities(list(pairs(found, PRICED, "overall", "in_city")))
     )
-    more = f"{abs(mean):.1f} points {'more' if mean > 0 else 'less'}"
-    covers = "as much" if low <= 0.0 <= high else more
+    more = f"finding {abs(mean):.1f} of 100 problems {'more' if mean > 0 else 'fewer'}"
     return (
-        f"{get_domain(slug).title.lower()} from {_points(before)} to {_points(after)} points in "
-        f"{len(found)} cities (chance alone shows {noise:.1f}), covering {covers}"
-    )
-
-
-def _in_city(slug: str, policy: str) -> tuple[float, float, float]:
-    """Gap of a rule in the city's test year, over the cities of city-years.json."""
-    return over_cities(
-        [
-            one["gap"]
-            for row in json.loads(CITY_YEARS.read_text())["rows"]
-            if row["domain"] == slug and row["scenario"] == UNEQUAL
-            for one in row["policies"]
-            if one["policy"] == policy
-        ]
+        f"**{title}**: in the made-up city itself, day by day, the learned rule cuts the gap from "
+        f"**{_points(before)} to {_points(after)} points** in {len(found)} cities (chance alone "
+        f"shows {noise:.1f}), {'finding as much' if low <= 0.0 <= high else more}; in the simpler "
+        f"process of the table {there}."
     )
 
 

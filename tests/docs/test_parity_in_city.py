@@ -14,8 +14,9 @@ def played(seed: int, slug: str, gap: float, in_process: float) -> dict[str, Any
     """A city in which the learned policy with prices changes the gap by so much in each place."""
 
     def figures(gap: float) -> dict[str, Any]:
-        return {"overall": 0.2, "gap": gap, "noise": 0.01, "outer": gap, "ratio": 1.0 - 2 * gap,
-                "visits_a_year": 100.0}  # fmt: skip
+        coverage = [0.25, 0.25, 0.25, 0.25, 0.25 - gap]
+        return {"coverage": coverage, "overall": 0.2, "gap": gap, "noise": 0.01, "outer": gap,
+                "ratio": 1.0 - 2 * gap, "visits_a_year": 100.0}  # fmt: skip
 
     of = {name: figures(0.1) for name in TITLES}
     there = {name: figures(0.09) for name in IN_PROCESS.values()}
@@ -35,6 +36,8 @@ def test_both_scores_and_their_difference_are_told(tmp_path: Path) -> None:
     assert "by -7.0 [-7.0, -7.0] points in the process and by -5.0 [-7.5, -2.5] in the city" in line
     assert "difference +2.0 [-0.5, +4.5]" in line
     assert f"narrower in {FEWEST} of {FEWEST} cities" in line
+    # A gap of .1 is beyond the audit's .05, and of .04, .05 and .06 the last.
+    assert f"limit is kept in 0 and in 2 of {FEWEST} cities" in line
     assert "**elevator**: played in 0 cities, too few to tell" in block
     (row,) = [one for one in block.splitlines() if one.startswith("| learned, with prices")]
     assert "| 0.050 [0.025, 0.075] |" in row
