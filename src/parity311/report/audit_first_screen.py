@@ -6,6 +6,7 @@ unless its comparison fails: otherwise the order may be chance.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from parity311.audit.spec import AuditSpec
 from parity311.domains import all_domains
 from parity311.evaluation.titles import policy_title
 from parity311.number_text import format_interval, format_value
+from parity311.records.strata import INCOME, LABELS
 from parity311.report.audit_words import (
     ASKS,
     GROUPS,
@@ -30,7 +32,7 @@ from parity311.report.audit_words import (
     name_worst_off,
 )
 from parity311.report.findings import join
-from parity311.report.first_screen import SCENARIOS
+from parity311.report.first_screen import FIFTHS, SCENARIOS
 from parity311.report.sections import Answer, Card, Column, TableView
 from parity311.report.store import RunWriter
 
@@ -87,6 +89,7 @@ def _card(audit: DomainAudit, spec: AuditSpec) -> Card:
         rows.append(("The verdict", f"Unequal in {n_fail} of {len(mine)} ways of counting."))
         worst = next(v for v in mine if v.comparison.verdict == FAIL)
         who = name_worst_off(worst.comparison, worst.denominator)
+        who = in_plain_words(who) if worst.strata == INCOME else who
         rows.append(
             (
                 f"Per {name_denominator(worst)}",
@@ -110,6 +113,13 @@ def _card(audit: DomainAudit, spec: AuditSpec) -> Card:
         tone=TONES[state],  # type: ignore[arg-type]
         rows=tuple(rows),
     )
+
+
+def in_plain_words(text: str) -> str:
+    """A sentence with income groups as people call them: Q4 is the second richest fifth."""
+    for label, words in zip(LABELS[INCOME], FIFTHS, strict=False):
+        text = re.sub(rf"{re.escape(label)}(?!\w)", words.removesuffix(" of the city"), text)
+    return text
 
 
 def short_table(run: RunWriter, audits: Sequence[DomainAudit], spec: AuditSpec) -> TableView:

@@ -130,7 +130,7 @@ def write_page(
     sections += [episode_section(run, episodes, spec)] if episodes else []
     sections += [override_section(run, overrides)] if overrides else []
     sections += [rules_section(run, rules, published)] if rules else []
-    verdicts = [v for one in (*audits, *episodes) for v in one.verdicts]
+    recorded, tried = ([v for one in of for v in one.verdicts] for of in (audits, episodes))
     rates = [
         {"domain": a.domain, "setting": a.setting, **asdict(row)} for a in audits for row in a.rates
     ]
@@ -141,18 +141,29 @@ def write_page(
     ]
     return Report(
         title="Who is served: the audit",
-        summary=(count_verdicts(verdicts),),
+        summary=(count_verdicts(recorded), *_say_tried(tried)),
         cards=first_screen.make_cards(audits, spec),
         tables=(first_screen.short_table(run, audits, spec),),
         answers=first_screen.make_answers(
             audits, episodes, overrides, spec, is_synthetic=run.is_synthetic
         ),
-        downloads=write_files(run, words_of_verdicts(verdicts), {"rates": rates, "tracts": tracts}),
+        downloads=write_files(
+            run, words_of_verdicts([*recorded, *tried]), {"rates": rates, "tracts": tracts}
+        ),
         sections=(
             _shown_section(shown, spec),
             *(replace(section, is_folded=True) for section in (*sections, _method_section(spec))),
         ),
     )
+
+
+def _say_tried(verdicts: Sequence[Verdict]) -> list[str]:
+    """Policies that were only played, apart from what the records tell."""
+    if not verdicts:
+        return []
+    failed = sum(one.comparison.verdict == FAIL for one in verdicts)
+    count = f"{failed or 'none'} of {len(verdicts)} comparisons {'is' if failed < 2 else 'are'}"
+    return [f"Policies that were only played in test episodes: {count} unequal beyond the limit."]
 
 
 def _shown_section(pictures: Sequence[Picture], spec: AuditSpec) -> Section:

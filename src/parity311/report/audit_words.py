@@ -145,7 +145,7 @@ def name_worst_off(comparison: Comparison, denominator: str = "") -> str:
     if not worst:
         return ""
     if denominator == "dwellings":
-        return f"at the far end {worst}, whatever the need there"
+        return f"at the wrong end: {worst}; the need there may differ"
     return f"worst off {'are' if ', ' in worst else 'is'} {worst}"
 
 

@@ -249,9 +249,13 @@ def say_lead(blocks: Sequence[Block]) -> str:
     parts, gap = [], f"the gap between {groups}"
     for name, count in counts:
         if count:
-            where = "all settings" if count == n > 1 else f"{count} of {n} settings"
+            where = f"all {n} settings" if count == n > 1 else f"{count} of {n} settings"
             where = "this setting" if n == 1 else where
-            parts.append(said[name].format(groups=groups, gap=gap, count=where))
+            words = said[name]
+            if name == "same" and count == n > 1:
+                # "Would not change in all" could mean that it would in some.
+                words, where = "would clearly change {gap} in {count}", f"none of {n} settings"
+            parts.append(words.format(groups=groups, gap=gap, count=where))
             gap = "it"
     return f"Against today's rule, {findings.PAID_TITLE} {findings.join(parts)}."
 

@@ -25,7 +25,7 @@ from parity311.cli.audit import audit_command
 from parity311.evaluation.titles import policy_title
 from parity311.pipelines.audit import audit_run
 from parity311.report.audit_comparison import tract_rows
-from parity311.report.audit_first_screen import make_answers, short_table
+from parity311.report.audit_first_screen import in_plain_words, make_answers, short_table
 from parity311.report.audit_inputs import store_inputs
 from parity311.report.audit_page import describe_source
 from parity311.report.audit_words import (
@@ -182,7 +182,14 @@ class TestTheFirstScreen:
                 line for line in lines if line.startswith(f"{title}: by {GROUPS[row['strata']]}, ")
             ]
             assert f"per {noun}" in line
-        assert report["summary"][0].startswith(f"**{len(failed)} of {len(rows)} comparisons")
+        # What the records tell and what was only played are counted apart.
+        recorded, played = (
+            [row for row in rows if (row["policy"] == "recorded") == is_recorded]
+            for is_recorded in (True, False)
+        )
+        n_recorded, n_played = (sum(one in failed for one in of) for of in (recorded, played))
+        assert report["summary"][0].startswith(f"**{n_recorded} of {len(recorded)} comparisons")
+        assert f"{n_played} of {len(played)} comparisons" in report["summary"][1]
 
     def test_bad_news_comes_first(self, audited: tuple[Path, dict]) -> None:
         report = report_of(audited)
@@ -294,3 +301,10 @@ class TestTracts:
         assert "Served per case, tract by tract" in page
         folder = Path(found["page"]).parent
         assert (folder / "tables" / "heat-here-recorded-tracts.csv").is_file()
+
+
+def test_groups_are_called_as_people_call_them() -> None:
+    assert in_plain_words("worst off is Q4") == "worst off is the second richest fifth"
+    both = in_plain_words("worst off are Q1 (lowest income), Q2")
+    assert both == "worst off are the poorest fifth, the second poorest fifth"
+    assert in_plain_words("worst off is Q10") == "worst off is Q10"
