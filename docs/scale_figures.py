@@ -116,7 +116,17 @@ def bench_block() -> str:
             "the same" if row["same_results"] else "DIFFERENT",
         )
         lines.append(f"| {' | '.join(figures)} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *(loss_line(name) for name in measured_engines())])
+
+
+def loss_line(name: str) -> str:
+    """Where the CPU-seconds of more workers go."""
+    row = kept(FILES[name])
+    return (
+        f"- {name}: a worker loads for {row['cpu_seconds_to_load_each_of_n']:.1f} CPU-seconds; a "
+        f"piece takes {row['cpu_seconds_quickest_piece_1_worker']:.2f} where one works and "
+        f"{row['cpu_seconds_quickest_piece_n_workers']:.2f} where {row['workers']} do."
+    )
 
 
 def measured_engines() -> list[str]:
