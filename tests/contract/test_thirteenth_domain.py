@@ -70,8 +70,10 @@ for agent in ("dqn", "plan", "sarsa"):
 WHOLE_WAY = """
 from parity311.city.build import build_city
 from parity311.domains import get_domain
+from parity311.evaluation import compare
 from parity311.pipelines import run as whole_way
 from parity311.records.store import open_records
+compare.SETTLING_ROUNDS = 1
 whole_way.SCENARIOS = whole_way.SCENARIOS[:1]
 ((participation, capacity),) = whole_way.SCENARIOS
 city = build_city(
