@@ -81,7 +81,8 @@ city = build_city(
     out=root / f"small-3-{participation}-{capacity}", workers=1,
 )
 config = whole_way.RunConfig(
-    seed=3, domains=("graffiti",), agent="sarsa", n_steps=500, n_agent_seeds=1, n_episodes=8
+    seed=3, domains=("graffiti",), agent="sarsa", n_steps=500, n_agent_seeds=1, n_episodes=8,
+    n_years=1.0, n_independent_episodes=64,
 )
 told = whole_way.run_pipeline(config, runs=root / "runs", cities=root, progress=lambda *told: None)
 policies = told["comparisons"][0]["policies"]
