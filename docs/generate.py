@@ -313,6 +313,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "scale-bench": scale_figures.bench_block,
     "scale-rows": scale_figures.rows_block,
     "scale-paper": scale_figures.paper_block,
+    "scale-gpu": scale_figures.gpu_block,
 }
 
 

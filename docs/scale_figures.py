@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,11 @@ PRICE = 0.05
 CORES = 16
 """Of a machine."""
 HOURS_A_YEAR = 8760
+GPU_RESULTS = Path(__file__).resolve().parents[1] / "benchmarks" / "results"
+BATCH, N_OBSERVED, N_ACTIONS, BYTES = 64, 7, 2, 4
+PEAK_FLOPS = {"float32": 67e12, "bfloat16": 989e12}
+PEAK_BYTES = 4.8e12
+"""Of an H200, a second, as its maker states them."""
 HOUR = 3600.0
 GB = 1e9
 
@@ -116,7 +122,17 @@ def bench_block() -> str:
             "the same" if row["same_results"] else "DIFFERENT",
         )
         lines.append(f"| {' | '.join(figures)} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *(loss_line(name) for name in measured_engines())])
+
+
+def loss_line(name: str) -> str:
+    """Where the CPU-seconds of more workers go."""
+    row = kept(FILES[name])
+    return (
+        f"- {name}: a worker loads for {row['cpu_seconds_to_load_each_of_n']:.1f} CPU-seconds; a "
+        f"piece takes {row['cpu_seconds_quickest_piece_1_worker']:.2f} where one works and "
+        f"{row['cpu_seconds_quickest_piece_n_workers']:.2f} where {row['workers']} do."
+    )
 
 
 def measured_engines() -> list[str]:
@@ -144,6 +160,35 @@ def rows_block() -> str:
             f"{'FAILED: ' + row['failed'] if row['failed'] else 'done'} |"
         )
     return "\n".join(lines)
+
+
+def gpu_block() -> str:
+    """What one H200 reached, and how far from its limits that is."""
+    lines = [
+        "| agents | hidden | numbers | agent-steps a second | with compilation | compiling | "
+        "arithmetic | memory |",
+        "| ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for path in sorted(GPU_RESULTS.glob("h200_gpu_sweep_*.json")):
+        row = json.loads(path.read_text())
+        rate, weights = row["agent_steps_per_s"], _n_weights(row["hidden"])
+        # Forward for the value, backward (twice that), forward for the target.
+        arithmetic = rate * BATCH * 8 * weights / PEAK_FLOPS[row["dtype"]]
+        # Weights, target and two moments read once, weights and moments written once.
+        memory = rate * 7 * BYTES * weights / PEAK_BYTES
+        lines.append(
+            f"| {row['agents']:,} | {row['hidden']} | {row['dtype']} | {rate / 1e6:.2f} million | "
+            f"{row['agent_steps_per_s_with_compilation'] / 1e6:.2f} million | "
+            f"{row['seconds_to_first_block']:.0f} of {row['seconds_with_compilation']:.0f} s | "
+            f"{arithmetic:.0%} | {memory:.0%} |"
+        )
+    return "\n".join(lines)
+
+
+def _n_weights(hidden: int) -> int:
+    """Weights and biases of a network of the paper's shape for boiler."""
+    sizes = (N_OBSERVED, hidden, hidden, N_ACTIONS)
+    return sum((n + 1) * m for n, m in pairwise(sizes))
 
 
 def paper_block() -> str:

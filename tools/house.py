@@ -83,29 +83,34 @@ def read_module(name: str, text: str) -> Module:
         for target, names in imported(node):
             module.imports[target] |= names
             (module.lazy if is_lazy else eager).add(target)
+        module.used |= used(node)
     module.lazy -= eager
     for node in tree.body:
         if not is_registered(node):
             module.public |= {one for one in defined(node) if not one.startswith("_")}
-        if ast.unparse(node).startswith("ENTRY = "):
+        if isinstance(node, ast.Assign) and "ENTRY" in defined(node):
             # An agent names its parts in words, to be read without importing it.
             module.used |= {
                 str(one.value) for one in ast.walk(node) if isinstance(one, ast.Constant)
             }
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             module.classes.append(node.name)
-    module.used |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    module.used |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    module.used |= {name for node in ast.walk(tree) for name in named_in_words(node)}
     return module
 
 
-def named_in_words(node: ast.AST) -> Iterator[str]:
-    """The function that a job names by a string, `parity311.package.module:function`."""
+def used(node: ast.AST) -> set[str]:
+    """The name a node uses, or that of the function which a job names by a string.
+
+    As in `parity311.package.module:function`.
+    """
+    if isinstance(node, ast.Name):
+        return {node.id}
+    if isinstance(node, ast.Attribute):
+        return {node.attr}
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         place, _, name = node.value.partition(":")
-        if place.startswith(f"{PACKAGE}.") and name.isidentifier():
-            yield name
+        return {name} if place.startswith(f"{PACKAGE}.") and name.isidentifier() else set()
+    return set()
 
 
 def is_registered(node: ast.stmt) -> bool:
@@ -116,12 +121,18 @@ def is_registered(node: ast.stmt) -> bool:
     )
 
 
-def walk(tree: ast.AST, is_lazy: bool = False) -> Iterator[tuple[ast.AST, bool]]:
-    """Every node, and whether it runs only when a function does."""
-    for node in ast.iter_child_nodes(tree):
-        yield node, is_lazy
-        inside = is_lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        yield from walk(node, inside)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def walk(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node below, and whether it runs only when a function does."""
+    left = [(tree, False)]
+    while left:
+        node, is_lazy = left.pop()
+        is_inside = is_lazy or isinstance(node, FUNCTIONS)
+        for child in ast.iter_child_nodes(node):
+            yield child, is_inside
+            left.append((child, is_inside))
 
 
 def imported(node: ast.AST) -> Iterator[tuple[str, set[str]]]:

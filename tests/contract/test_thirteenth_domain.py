@@ -70,8 +70,10 @@ for agent in ("dqn", "plan", "sarsa"):
 WHOLE_WAY = """
 from parity311.city.build import build_city
 from parity311.domains import get_domain
+from parity311.evaluation import compare
 from parity311.pipelines import run as whole_way
 from parity311.records.store import open_records
+compare.SETTLING_ROUNDS = 1
 whole_way.SCENARIOS = whole_way.SCENARIOS[:1]
 ((participation, capacity),) = whole_way.SCENARIOS
 city = build_city(
@@ -79,7 +81,8 @@ city = build_city(
     out=root / f"small-3-{participation}-{capacity}", workers=1,
 )
 config = whole_way.RunConfig(
-    seed=3, domains=("graffiti",), agent="sarsa", n_steps=500, n_agent_seeds=1, n_episodes=8
+    seed=3, domains=("graffiti",), agent="sarsa", n_steps=500, n_agent_seeds=1, n_episodes=8,
+    n_years=1.0, n_independent_episodes=64,
 )
 told = whole_way.run_pipeline(config, runs=root / "runs", cities=root, progress=lambda *told: None)
 policies = told["comparisons"][0]["policies"]

@@ -37,7 +37,9 @@ KINDS = {
 }
 """Files that a package is made of; anything else under it needs a look."""
 WHOLE_WAY = """
+from parity311.evaluation import compare
 from parity311.pipelines import run as whole_way
+compare.SETTLING_ROUNDS = 1
 whole_way.SCENARIOS = whole_way.SCENARIOS[1:]
 config = whole_way.RunConfig(
     domains=("boiler",), agent="td", n_steps=8, n_agent_seeds=1, n_episodes=2,

@@ -16,7 +16,7 @@ from parity311.cli import app
 from parity311.domains import all_domains, get_domain
 from parity311.engines.backlog.rules import stands_in
 from parity311.errors import InputError
-from parity311.evaluation.off_policy import backtest, visits
+from parity311.evaluation.off_policy import backtest, rosenbaum, visits
 from parity311.evaluation.off_policy.estimate import Options
 from parity311.evaluation.off_policy.records import has_recorded_log
 from parity311.evaluation.off_policy.records_truth import true_findings
@@ -36,6 +36,13 @@ def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("backtests") / "city"
     processes = [domain.process for domain in all_domains().values()]
     return build_city(processes, "small", 29, out=out, workers=1)
+
+
+@pytest.fixture(autouse=True)
+def _few_hidden_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two grades and a coarse search: tests/unit/evaluation/test_off_policy.py has them all."""
+    monkeypatch.setattr(backtest, "GAMMAS", backtest.GAMMAS[:2])
+    monkeypatch.setattr(rosenbaum, "GAMMA_TOLERANCE", 5.0)
 
 
 def without_example(slug: str) -> Domain:

@@ -206,6 +206,18 @@ def engines(address: str, root: Path) -> dict[str, Given]:
     }
 
 
+def place_of(root: Path, study: str, engine: str) -> Path:
+    """Where a study of an engine is done."""
+    return root / study.replace(" ", "-") / engine.replace(", ", "-").replace(" ", "-")
+
+
+def start_two_nodes(root: Path, room: str, port: int) -> None:
+    """Start a head and a second node on this machine."""
+    own = ("--head", "--node-ip-address=127.0.0.1", f"--port={port}", f"--temp-dir={room}")
+    ray_start(root, *own)
+    ray_start(root, f"--address=127.0.0.1:{port}")
+
+
 def main(arguments: list[str]) -> int:
     """Run all studies on all engines; 1 where a file differs."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -224,22 +236,24 @@ def main(arguments: list[str]) -> int:
     kept = read_json(given.out) if given.out.exists() else {}
     rows = kept.get("studies", {}) if kept.get("code") == this_machine().code else {}
     room, port = tempfile.mkdtemp(prefix="p311ray"), free_port()
+    studies = given.only or [*COMMANDS, *CALLS]
+    all_engines = engines(f"127.0.0.1:{port}", root)
+    places = {
+        study: {engine: place_of(root, study, engine) for engine in all_engines}
+        for study in studies
+    }
     try:
-        own = ("--head", "--node-ip-address=127.0.0.1", f"--port={port}", f"--temp-dir={room}")
-        ray_start(root, *own)
-        ray_start(root, f"--address=127.0.0.1:{port}")
-        for study in given.only or [*COMMANDS, *CALLS]:
-            places = {}
-            for engine, one in engines(f"127.0.0.1:{port}", root).items():
-                place = root / study.replace(" ", "-") / engine.replace(", ", "-").replace(" ", "-")
+        if not all((place / "done").exists() for of in places.values() for place in of.values()):
+            start_two_nodes(root, room, port)
+        for study in studies:
+            for engine, one in all_engines.items():
                 print(study, engine, flush=True)
-                run_study(study, place, one)
-                places[engine] = place / "files"
-            rows[study] = compare(places)
+                run_study(study, places[study][engine], one)
+            rows[study] = compare({name: one / "files" for name, one in places[study].items()})
             print(json.dumps(rows[study]), flush=True)
             said = {
                 "code": this_machine().code, "numerics": this_machine().numerics,
-                "engines": list(places), "left_out": MEASURED, "studies": rows,
+                "engines": list(all_engines), "left_out": MEASURED, "studies": rows,
             }  # fmt: skip
             given.out.write_text(json.dumps(said, indent=1) + "\n")
     finally:

@@ -23,7 +23,7 @@ from parity311.jobs.choose import Workplace
 from parity311.jobs.drive import Outcome, run_jobs
 from parity311.jobs.job import Stamp, this_machine
 from parity311.jobs.local import ONE_THREAD, LocalEngine
-from parity311.jobs.on_ray import RayEngine, make_token
+from parity311.jobs.on_ray import STARTS, RayEngine, make_token
 from parity311.storage.aside import host_name
 
 # Ray starts processes by a fork that exec follows at once: what JAX warns of cannot happen.
@@ -67,10 +67,18 @@ def ray_start(folder: Path, *arguments: str) -> None:
         **os.environ, **ONE_THREAD, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}",
         "RAY_memory_monitor_refresh_ms": "0",  # who else fills this machine is not tested here
     }  # fmt: skip
-    with (folder / "ray.log").open("ab") as log:
-        subprocess.run(
-            command, env=environment, check=True, timeout=START_S, stdout=log, stderr=log
-        )
+    for _ in range(STARTS):
+        with (folder / "ray.log").open("ab") as log:
+            done = subprocess.run(
+                command, env=environment, check=False, timeout=START_S, stdout=log, stderr=log
+            )
+        if not done.returncode:
+            return
+        # Ray gives its processes 30 seconds; on a busy machine a head may have begun to listen.
+        for option in arguments:
+            if option.startswith("--temp-dir="):
+                kill_processes(option.removeprefix("--temp-dir="))
+    raise RuntimeError((folder / "ray.log").read_text()[-2000:])
 
 
 def processes(mark: str, name: str = "") -> set[int]:
@@ -96,11 +104,16 @@ def raylets(room: str, *, of_head: bool) -> set[int]:
     }
 
 
-def end_processes(room: str) -> None:
-    """End what was started with this folder, and remove it."""
+def kill_processes(room: str) -> None:
+    """End what was started with this folder."""
     for process in processes(room) - {os.getpid()}:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
+
+
+def end_processes(room: str) -> None:
+    """End what was started with this folder, and remove it."""
+    kill_processes(room)
     shutil.rmtree(room, ignore_errors=True)
 
 
