@@ -265,6 +265,17 @@ def picture(name: str, caption: str) -> list[str]:
     return [f"![{caption}](under-reporting/{name}.svg)", ""]
 
 
+def fields_words(storm: dict[str, Any]) -> str:
+    """How the field that ranks areas was chosen, and what each would have given."""
+    if not storm.get("fields"):
+        return ""
+    by_name = {row["score"]: row["auc"] for row in storm["scores"]}
+    given = ", ".join(
+        f"{row['field']} {by_name[row['field'] + '_field']:.3f}" for row in storm["fields"]
+    )
+    return f" {storm['choice']} On later reports, which chose nothing, their AUC is: {given}."
+
+
 def render() -> str:
     """The page."""
     template = (PAGE.parent / "under-reporting" / "page.txt").read_text()
@@ -289,7 +300,7 @@ def render() -> str:
         "storm": [
             f"AUC {spatial['auc']:.3f} (90 % interval {spatial['auc_lower']:.3f} to "
             f"{spatial['auc_upper']:.3f}), label propagation {label['auc']:.3f}; "
-            f"{storm['convergence']['verdict']} {storm['not_identified']}"
+            f"{storm['convergence']['verdict']} {storm['not_identified']}{fields_words(storm)}"
         ],
     }
     for name, lines in parts.items():

@@ -245,14 +245,28 @@ def spatial_command(
     draws: Annotated[
         int, typer.Option(help="Draws of each chain that are kept.", callback=within(50, 100_000))
     ] = 500,
+    folds: Annotated[
+        int,
+        typer.Option(
+            help="Parts of the areas, each held out once, by which a continuous field, a binary "
+            "one or their mean is chosen; 0 takes the continuous one.",
+            callback=within(0, 20),
+        ),
+    ] = 4,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
     """Binary reports of one event on the neighbour graph: where it happened, who reports."""
     from parity311.pipelines.spatial import SpatialConfig, run_spatial
 
-    config = SpatialConfig(tracts, edges, seed, n_chains=chains, n_warm=warm, n_draws=draws)
-    result = run_spatial(config, runs)
+    config = SpatialConfig(
+        tracts, edges, seed, n_chains=chains, n_warm=warm, n_draws=draws, n_folds=folds
+    )
+
+    def tell(done: int, of: int) -> None:
+        typer.echo(f"  choosing the field: {done} of {of} parts held out", err=True)
+
+    result = run_spatial(config, runs, tell)
     if as_json:
         print_json(result)
         return

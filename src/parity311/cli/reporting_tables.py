@@ -246,4 +246,6 @@ def print_spatial(result: dict[str, Any]) -> None:
     console.print(slopes)
     console.print(result["convergence"]["verdict"])
     console.print(result["not_identified"])
+    if "choice" in result:
+        console.print(result["choice"])
     console.print(f"Report: {result['report']}", soft_wrap=True)

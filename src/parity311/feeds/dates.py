@@ -80,18 +80,17 @@ def read_dates(
     seen = _look(connection, columns, f"{rows} LIMIT {literal(SAMPLE_ROWS)}")
     if seen.is_open:
         seen = _look(connection, columns, rows)
+    is_counted = (seen.offset_sample or "").strip().isdigit()
+    kind = "times counted from 1970 at Greenwich" if is_counted else "times with a UTC offset"
     if seen.n_offsets and zone is None:
         raise InputError(
-            f"{name} has times with a UTC offset, like {seen.offset_sample!r}, and the map does "
+            f"{name} has {kind}, like {seen.offset_sample!r}, and the map does "
             'not say whose clock to turn them to; add a line like time_zone = "America/Chicago" to '
             "its [city]."
         )
     notes = []
     if seen.n_offsets:
-        notes.append(
-            f"times with a UTC offset, like {seen.offset_sample!r}, are turned to the clock of "
-            f"{zone}"
-        )
+        notes.append(f"{kind}, like {seen.offset_sample!r}, are turned to the clock of {zone}")
     if day_first is None:
         day_first, note = _settle(name, seen, is_known_portal)
         notes += [note] if note else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,12 @@ from parity311.report.reporting_page import hash_file
 from parity311.report.sections import Picture, Report, Section, TableView
 from parity311.report.store import RunWriter, start_run
 from parity311.reporting.spatial import (
+    N_FOLDS,
     NOT_IDENTIFIED,
+    FieldChoice,
     SpatialFit,
     Storm,
+    choose_field,
     describe_graph,
     fit_spatial,
     rank_areas,
@@ -33,9 +37,13 @@ class SpatialConfig:
     n_chains: int = 4
     n_warm: int = 500
     n_draws: int = 500
+    n_folds: int = N_FOLDS
+    """Parts of the areas that choose the field; 0: the continuous one, unasked."""
 
 
-def run_spatial(config: SpatialConfig, runs: Path) -> dict[str, Any]:
+def run_spatial(
+    config: SpatialConfig, runs: Path, tell: Callable[[int, int], None] | None = None
+) -> dict[str, Any]:
     """Fit the spatial model to early reports, score it on later ones where they are known."""
     storm = read_storm(config.tracts, config.edges)
     with start_run(runs, "reporting spatial", asdict(config)) as run:
@@ -50,20 +58,28 @@ def run_spatial(config: SpatialConfig, runs: Path) -> dict[str, Any]:
                 n_warm=config.n_warm,
                 n_draws=config.n_draws,
             )
-        result = describe_spatial(storm, fit, config.seed)
+        choice = None
+        if config.n_folds:
+            with run.stage("choose"):
+                choice = choose_field(storm, seed=config.seed, n_folds=config.n_folds, tell=tell)
+        result = describe_spatial(storm, fit, config.seed, choice)
         run.add_metrics(result)
-        _write_pages(run, storm, fit, result)
-    return {"run": run.id, "report": str(run.final_path / "report.html"), **result}
+        _write_pages(run, storm, fit, result, choice)
+    said = {} if choice is None else {"choice": say_choice(choice)}
+    return {"run": run.id, "report": str(run.final_path / "report.html"), **result, **said}
 
 
-def describe_spatial(storm: Storm, fit: SpatialFit, seed: int) -> dict[str, Any]:
-    """The figures of a fit."""
+def describe_spatial(
+    storm: Storm, fit: SpatialFit, seed: int, choice: FieldChoice | None = None
+) -> dict[str, Any]:
+    """The figures of a fit, and how the field that ranks areas was chosen."""
     mean, lower, upper = fit.prevalence
     return {
         "graph": describe_graph(storm),
         "n_early": int(storm.early.sum()),
         "n_later": None if storm.later is None else int(storm.later.sum()),
-        "scores": score_storm(storm, fit, seed=seed),
+        "fields": [] if choice is None else describe_fields(choice),
+        "scores": score_storm(storm, fit, choice, seed=seed),
         "slopes": [
             {"covariate": name, "mean": mean, "lower": low, "upper": high}
             for name, (mean, low, high) in fit.slopes.items()
@@ -80,8 +96,31 @@ def describe_spatial(storm: Storm, fit: SpatialFit, seed: int) -> dict[str, Any]
     }
 
 
-def _write_pages(run: RunWriter, storm: Storm, fit: SpatialFit, result: dict[str, Any]) -> None:
-    scores = rank_areas(storm, fit)
+def describe_fields(choice: FieldChoice) -> list[dict[str, Any]]:
+    """Each field's likelihood of the early reports of areas that were held out."""
+    rows = []
+    for name, value in choice.log_likelihood.items():
+        lower, upper = choice.above_continuous.get(name, (None, None))
+        rows.append(
+            {
+                "field": name,
+                "log_likelihood_per_area": value,
+                "above_continuous_lower": lower,
+                "above_continuous_upper": upper,
+                "is_chosen": name == choice.chosen,
+            }
+        )
+    return rows
+
+
+def _write_pages(
+    run: RunWriter,
+    storm: Storm,
+    fit: SpatialFit,
+    result: dict[str, Any],
+    choice: FieldChoice | None,
+) -> None:
+    scores = rank_areas(storm, fit, choice)
     run.add_table(
         "areas",
         {
@@ -94,6 +133,10 @@ def _write_pages(run: RunWriter, storm: Storm, fit: SpatialFit, result: dict[str
         },
     )
     run.add_table("slopes", result["slopes"])
+    summary = (result["convergence"]["verdict"], NOT_IDENTIFIED)
+    if choice is not None:
+        run.add_table("fields", result["fields"])
+        summary = (*summary, say_choice(choice))
     shown = [
         Picture(
             "slopes",
@@ -134,13 +177,26 @@ def _write_pages(run: RunWriter, storm: Storm, fit: SpatialFit, result: dict[str
                 table=TableView("scores"),
             )
         )
-    verdict = result["convergence"]["verdict"]
     run.set_report(
         Report(
             title="Early reports on the neighbour graph",
-            summary=(verdict, NOT_IDENTIFIED),
+            summary=summary,
             sections=(Section("What the early reports say", pictures=tuple(shown)),),
         )
+    )
+
+
+def say_choice(choice: FieldChoice) -> str:
+    """Which field ranks areas, and by what that was chosen, in a sentence."""
+    kinds = {
+        "continuous": "a continuous field",
+        "binary": "a binary field, as published,",
+        "average": "the mean of a continuous and a binary field",
+    }
+    scores = ", ".join(f"{name} {value:.4f}" for name, value in choice.log_likelihood.items())
+    return (
+        f"Areas are ranked by {kinds[choice.chosen]} since it foretells best the early reports of "
+        f"areas that were held out (log likelihood an area, {choice.n_folds} folds: {scores})."
     )
 
 

@@ -1,7 +1,7 @@
 """Binary reports on the neighbour graph: where an incident happened, and who would report it.
 
-In the manner of Agostini, Pierson and Garg, with a continuous field and the incident state summed
-out, which converges where the published Ising form does not:
+In the manner of Agostini, Pierson and Garg. Beside their binary field (`binary_field`) stands a
+continuous one with the incident state summed out, which converges where theirs does not:
 
     η = b₀ + σ_b·c_borough + σ·(Bz),  q = logistic(η) = P(incident),
     ψ = logistic(α₀ + x·α) = P(report | incident),  P(report) = qψ.
@@ -9,11 +9,15 @@ out, which converges where the published Ising form does not:
 What is identified: the slopes of reporting. What is not: the level (prevalence and mean reporting
 trade off along a ridge that only the prior bounds), and whether a covariate drives incidents or
 reporting: what drives incidents is put down to reporting.
+
+Which field ranks areas, or the mean of both, is chosen by the early reports alone: by the
+likelihood of those of areas that were held out.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,13 +26,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from parity311.errors import EstimationError, RecordsError
+from parity311.errors import EstimationError, InputError, RecordsError
+from parity311.reporting.binary_field import BinaryFit, fit_binary
 from parity311.reporting.convergence import Convergence, assess_convergence, import_sampler
 from parity311.reporting.graph import area_under_curve, find_components, smooth_basis, spread_labels
 
 N_BASIS = 200
 """Columns of the field's basis (prototype: enough for 2,221 tracts)."""
 N_BOOTSTRAP = 400
+N_FOLDS = 4
+"""Parts of the areas, each held out once to choose the field."""
+FIELDS = ("continuous", "binary", "average")
+"""What may rank areas."""
 N_EXTENSIONS = 2
 """Times that sampling goes on, by as many draws again, where it has not converged."""
 LABEL_RETENTION = 0.9
@@ -73,6 +82,8 @@ class SpatialFit:
     """(n,) E[P(incident | report)]; its level is not identified."""
     report_probability: np.ndarray
     """(n,) E[ψ]."""
+    report_chance: np.ndarray
+    """(n,) E[qψ], without the area's own report: for areas held out."""
     slopes: dict[str, tuple[float, float, float]]
     """Slope of reporting per standard deviation of a covariate: mean, 5 % and 95 %."""
     prevalence: tuple[float, float, float]
@@ -176,10 +187,84 @@ def _covariates(
     return np.column_stack(out), tuple(columns)
 
 
+@dataclass(frozen=True)
+class FieldChoice:
+    """Which field foretells early reports of areas that were held out, and the scores of both."""
+
+    chosen: str
+    log_likelihood: dict[str, float]
+    """Field -> mean log likelihood of a held-out area's early report."""
+    above_continuous: dict[str, tuple[float, float]]
+    """Field -> 90 % interval of its mean log likelihood over the continuous one's."""
+    n_folds: int
+    binary: BinaryFit
+    """The binary field of all early reports."""
+
+    def rank(self, fit: SpatialFit) -> dict[str, np.ndarray]:
+        """Chance of a later report by each field."""
+        scores = (fit.score, self.binary.score, (fit.score + self.binary.score) / 2.0)
+        return dict(zip(FIELDS, scores, strict=True))
+
+
+def choose_field(
+    storm: Storm,
+    *,
+    seed: int = 0,
+    n_folds: int = N_FOLDS,
+    n_chains: int = 2,
+    n_warm: int = 250,
+    n_draws: int = 250,
+    tell: Callable[[int, int], None] | None = None,
+) -> FieldChoice:
+    """Fit both fields without the reports of each fold; take what foretells those best."""
+    if n_folds < 2:
+        raise InputError(f"The areas were to be held out in {n_folds} part; give 2 or more.")
+    n = len(storm.early)
+    fold = np.random.default_rng(seed).permutation(n) % n_folds
+    graph = (storm.early, storm.covariates, storm.edges)
+    chances = {name: np.empty(n) for name in FIELDS}
+    for number in range(n_folds):
+        seen = fold != number
+        fit = fit_spatial(
+            storm, seed=seed, n_chains=n_chains, n_warm=n_warm, n_draws=n_draws, seen=seen,
+            n_extensions=0,
+        )  # fmt: skip
+        binary = fit_binary(
+            *graph, seen=seen, seed=seed, n_chains=n_chains, n_warm=2 * n_warm, n_draws=4 * n_draws
+        )
+        found = fit.report_chance, binary.report_chance
+        for name, chance in zip(FIELDS, (*found, (found[0] + found[1]) / 2.0), strict=True):
+            chances[name][~seen] = chance[~seen]
+        if tell is not None:
+            tell(number + 1, n_folds)
+    each = {
+        name: np.where(storm.early, np.log(chance), np.log1p(-chance))
+        for name, chance in chances.items()
+    }
+    above = {}
+    for name in FIELDS[1:]:
+        gap = each[name] - each[FIELDS[0]]
+        half = 1.645 * float(gap.std(ddof=1)) / np.sqrt(n)
+        above[name] = float(gap.mean()) - half, float(gap.mean()) + half
+    means = {name: float(values.mean()) for name, values in each.items()}
+    whole = fit_binary(*graph, seed=seed, n_warm=2 * n_warm, n_draws=4 * n_draws)
+    return FieldChoice(max(means, key=lambda name: means[name]), means, above, n_folds, whole)
+
+
 def fit_spatial(
-    storm: Storm, *, seed: int = 0, n_chains: int = 4, n_warm: int = 500, n_draws: int = 500
+    storm: Storm,
+    *,
+    seed: int = 0,
+    n_chains: int = 4,
+    n_warm: int = 500,
+    n_draws: int = 500,
+    seen: np.ndarray | None = None,
+    n_extensions: int | None = None,
 ) -> SpatialFit:
-    """Sample the posterior with NUTS; raises where there is nothing to learn from."""
+    """Sample the posterior with NUTS; raises where there is nothing to learn from.
+
+    Reports of areas that are not ``seen`` are left out.
+    """
     if storm.early.sum() < 5 or storm.early.all():
         raise EstimationError(
             f"{int(storm.early.sum())} of {len(storm.early)} areas have an early report; the model "
@@ -190,6 +275,8 @@ def fit_spatial(
     basis = smooth_basis(len(storm.geoid), storm.edges, N_BASIS)
     boroughs, borough = np.unique(storm.borough.astype(str), return_inverse=True)
     jnp = jax.numpy
+
+    known = jnp.asarray(np.ones(len(storm.early), bool) if seen is None else seen)
 
     def model(field, place, covariates, early):
         normal, half = numpyro.distributions.Normal, numpyro.distributions.HalfNormal
@@ -205,7 +292,8 @@ def fit_spatial(
         log_psi = jax.nn.log_sigmoid(intercept + covariates @ slopes)
         log_yes = log_q + log_psi
         log_no = jnp.log1p(-jnp.exp(jnp.minimum(log_yes, -1e-6)))
-        numpyro.factor("reports", jnp.where(early, log_yes, log_no).sum())
+        told = jnp.where(early, log_yes, log_no)
+        numpyro.factor("reports", jnp.where(known, told, 0.0).sum())
         numpyro.deterministic("q", jnp.exp(log_q))
         numpyro.deterministic("psi", jnp.exp(log_psi))
 
@@ -220,7 +308,7 @@ def fit_spatial(
     arrays = (jnp.asarray(basis), jnp.asarray(borough), jnp.asarray(storm.covariates))
     sampler.run(jax.random.PRNGKey(seed), *arrays, jnp.asarray(storm.early))
     draws = {name: np.asarray(value) for name, value in sampler.get_samples(True).items()}
-    for _ in range(N_EXTENSIONS):
+    for _ in range(N_EXTENSIONS if n_extensions is None else n_extensions):
         if _assess(draws).has_converged:
             break
         sampler.post_warmup_state = sampler.last_state
@@ -246,6 +334,7 @@ def _summarise(storm: Storm, draws: dict[str, np.ndarray], seconds: float) -> Sp
         score=(incident * psi).mean(axis=0),
         incident_probability=incident.mean(axis=0),
         report_probability=psi.mean(axis=0),
+        report_chance=(q * psi).mean(axis=0),
         slopes={
             name: (float(slopes[:, k].mean()), float(ends[0, k]), float(ends[1, k]))
             for k, name in enumerate(storm.covariate_names)
@@ -260,23 +349,32 @@ def _summarise(storm: Storm, draws: dict[str, np.ndarray], seconds: float) -> Sp
     )
 
 
-def rank_areas(storm: Storm, fit: SpatialFit) -> dict[str, np.ndarray]:
-    """Scores of every area by the model and by what it is to be compared with."""
+def rank_areas(
+    storm: Storm, fit: SpatialFit, choice: FieldChoice | None = None
+) -> dict[str, np.ndarray]:
+    """Scores of every area by the model and by what it is to be compared with.
+
+    The model is the field that was chosen; the others stand beside it.
+    """
     early = storm.early.astype(np.float64)
     _, borough = np.unique(storm.borough.astype(str), return_inverse=True)
     rate = np.bincount(borough, early) / np.bincount(borough)
     both = np.concatenate([storm.edges, storm.edges[:, ::-1]])
     degree = np.bincount(both[:, 0], minlength=len(early))
     around = early + np.bincount(both[:, 0], early[both[:, 1]], minlength=len(early))
+    fields = choice.rank(fit) if choice else {}
     return {
-        "spatial": fit.score,
+        "spatial": fields[choice.chosen] if choice else fit.score,
         "label_propagation": spread_labels(early, storm.edges, LABEL_RETENTION),
         "borough_rate": rate[borough],
         "neighbour_mean": around / (degree + 1.0),
+        **{f"{name}_field": score for name, score in fields.items()},
     }
 
 
-def score_storm(storm: Storm, fit: SpatialFit, *, seed: int = 0) -> list[dict[str, Any]]:
+def score_storm(
+    storm: Storm, fit: SpatialFit, choice: FieldChoice | None = None, *, seed: int = 0
+) -> list[dict[str, Any]]:
     """Area under the curve of later reports, on all areas and on those without an early one.
 
     Intervals (90 %) are bootstrapped over areas, the same areas for every score, so that the
@@ -284,7 +382,7 @@ def score_storm(storm: Storm, fit: SpatialFit, *, seed: int = 0) -> list[dict[st
     """
     if storm.later is None:
         return []
-    scores, later = rank_areas(storm, fit), storm.later
+    scores, later = rank_areas(storm, fit, choice), storm.later
     rng = np.random.default_rng(seed)
     chosen = rng.integers(0, len(later), (N_BOOTSTRAP, len(later)))
     rows = []

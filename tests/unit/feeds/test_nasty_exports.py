@@ -345,6 +345,7 @@ def as_ckan_lists(rows: list[dict[str, str]]) -> str:
     [
         (as_points, "points of GeoJSON"),
         (as_arcgis, "the server says that these are not all of its rows (60)"),
+        (as_arcgis, "times counted from 1970 at Greenwich, like '17"),
         (as_ckan, "not all of its rows (60 of 600)"),
         (as_ckan_lists, "rows under 'records'"),
     ],

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from parity311.errors import EstimationError, RecordsError
+from parity311.errors import EstimationError, InputError, RecordsError
+from parity311.pipelines.spatial import say_choice
 from parity311.reporting import spatial
+from parity311.reporting.binary_field import fit_binary
+from parity311.reporting.convergence import Convergence
 from parity311.reporting.graph import area_under_curve
 from parity311.reporting.spatial import (
+    FIELDS,
+    SpatialFit,
     Storm,
+    choose_field,
     describe_graph,
     fit_spatial,
     read_storm,
@@ -26,6 +34,7 @@ HEADER = (
     "population_nohighschool,population_renter"
 )
 SIDE = 12
+ANY_CONVERGENCE = Convergence(1.0, 1_000.0, "level")
 
 
 def rows_of(n: int = 4) -> list[str]:
@@ -135,3 +144,74 @@ def test_the_real_graph_has_eight_components(shared_data: Path) -> None:
     graph = describe_graph(storm)
     assert (graph["n_areas"], graph["n_components"], graph["n_islands"]) == (2221, 8, 4)
     assert int(storm.early.sum()) == 176
+
+
+def enumerate_field(
+    early: np.ndarray, seen: np.ndarray, edges: np.ndarray, x: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Chance of an incident and of a later report, by summing over every field and many θ and α."""
+    states = np.array(list(product((-1.0, 1.0), repeat=len(early))))
+    pairs = (states[:, edges[:, 0]] * states[:, edges[:, 1]]).sum(axis=1)
+    sums = np.column_stack([states.sum(axis=1), pairs])
+    yes = states > 0
+    possible = yes[:, early & seen].all(axis=1)
+    incident, later, whole = np.zeros(len(early)), np.zeros(len(early)), 0.0
+    grid = product(np.linspace(-1.5, 1.5, 13), np.linspace(0.03, 0.17, 5))
+    fields = []
+    for level, coupling in grid:
+        weight = np.exp(sums @ np.array([level, coupling]))
+        drawn = np.exp(-0.5 * ((level / 0.5) ** 2 + ((coupling - 0.1) / 0.03) ** 2))
+        fields.append(drawn * weight / weight.sum())
+    prior = np.sum(fields, axis=0) * possible
+    for intercept, slope in product(np.linspace(-3.0, 0.0, 16), np.linspace(-1.5, 1.5, 13)):
+        psi = 1.0 / (1.0 + np.exp(-(intercept + slope * x)))
+        told = np.where(seen, np.log(np.where(early, psi, 1.0 - psi)), 0.0)
+        drawn = np.exp(-0.5 * (((intercept + 1.5) / 0.5) ** 2 + (slope / 0.5) ** 2))
+        weight = prior * np.exp(yes @ told) * drawn
+        incident += weight @ yes
+        later += (weight @ yes) * psi
+        whole += weight.sum()
+    return incident / whole, later / whole
+
+
+def test_the_binary_field_agrees_with_every_field_counted() -> None:
+    """Nine areas have 512 fields; one area is held out, and its report changes nothing."""
+    edges = np.array([(i, i + 1) for i in range(9) if i % 3 < 2] + [(i, i + 3) for i in range(6)])
+    x = np.random.default_rng(1).standard_normal(9)
+    early = np.isin(np.arange(9), (0, 3))
+    seen = np.arange(9) != 8
+    incident, later = enumerate_field(early, seen, edges, x)
+    found = fit_binary(early, x[:, None], edges, seen=seen, n_warm=400, n_draws=2_500, n_chains=8)
+    np.testing.assert_allclose(found.incident_probability, incident, atol=0.04)
+    np.testing.assert_allclose(found.score, later, atol=0.015)
+    # Without the reports of the others it would be another answer: the check can fail.
+    blind = enumerate_field(np.zeros(9, bool), np.zeros(9, bool), edges, x)[0]
+    assert np.abs(blind - incident)[early].min() > 0.3
+    early[8] = True
+    again = fit_binary(early, x[:, None], edges, seen=seen, n_warm=50, n_draws=50)
+    early[8] = False
+    same = fit_binary(early, x[:, None], edges, seen=seen, n_warm=50, n_draws=50)
+    np.testing.assert_array_equal(again.report_chance, same.report_chance)
+
+
+def test_the_field_is_chosen_by_early_reports_alone() -> None:
+    """Later reports are not even there while it is chosen; then both fields rank by them."""
+    pytest.importorskip("numpyro")
+    storm, _ = make_storm(4)
+    choice = choose_field(
+        replace(storm, later=None), seed=1, n_folds=2, n_chains=2, n_warm=60, n_draws=60
+    )
+    values = choice.log_likelihood
+    assert values[choice.chosen] == max(values.values())
+    chance = storm.early.mean()
+    blind = chance * np.log(chance) + (1 - chance) * np.log(1 - chance)
+    assert values["average"] > blind - 0.02
+    # What ranks areas is the field that was chosen, whichever that is.
+    fit = SpatialFit(*[storm.early.astype(np.float64)] * 4, {}, (0.0,) * 3, ANY_CONVERGENCE, 0.0)
+    for name in FIELDS:
+        chosen = replace(choice, chosen=name)
+        rows = {row["score"]: row["auc"] for row in score_storm(storm, fit, chosen)}
+        assert rows["spatial"] == rows[f"{name}_field"]
+        assert say_choice(chosen).startswith("Areas are ranked by")
+    with pytest.raises(InputError, match="2 or more"):
+        choose_field(storm, n_folds=1)
