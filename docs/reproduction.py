@@ -214,7 +214,7 @@ def _run_line(name: str, folder: Path) -> str:
     part = f" Only {', '.join(domains)} of {n_all} domains." if len(domains) < n_all else ""
     again = f"; {AGAIN.format(earlier=earlier)}" if earlier else ""
     anew = manifest["config"].get("anew", {})
-    again += f"; {', '.join(anew)} measured anew in {', '.join({*anew.values()})}" if anew else ""
+    again += f"; {', '.join(anew)} measured in {', '.join({*anew.values()})}" if anew else ""
     return (
         f"- **{name}** (seed {manifest['config']['seed']}): {verdicts}. "
         f"[Page with every reason](../results/{folder.name}/report.html), "

@@ -3,8 +3,8 @@
     python -m docs.reproduction_again small small-paper    write docs/results/reproduction-* anew
     python -m docs.reproduction_again small --anew RUN     with what a run of some domains measured
 
-RUN is the folder of a run of `parity311 reproduce --domains …` in the same cities: its domains'
-claims, prices and jobs take the place of the kept ones.
+RUN is the folder of a run of `parity311 reproduce --domains …`: its domains' claims, prices and
+jobs take the place of the kept ones, or stand beside them where the kept run left them out.
 
 A figure that is still what its claim asks for is judged by today's rule. Where a claim asks for
 something that was not measured, or what was measured is not sound, the figure is withdrawn until
@@ -274,47 +274,53 @@ def beside_again(folder: Path, rows: list[Row]) -> list[Row]:
     return set_beside(rows, found, read_jobs(folder))
 
 
-def set_anew(folder: Path, run: Path) -> dict[str, str]:
-    """Put what a run of some domains measured in the place of what was kept; its id by domain.
+def set_anew(folder: Path, run: Path) -> Row:
+    """Put what a run of some domains measured beside, or in the place of, what was kept.
 
-    It must be of the same programme, preset and seed, and of the same cities byte for byte.
+    It must be of the same programme, preset and seed, and where a domain was kept before of the
+    same cities byte for byte; the manifest of both.
     """
     kept, fresh = (json.loads((one / "run.json").read_text()) for one in (folder, run))
+    slugs, before = fresh["config"]["domains"], kept["config"]["domains"]
+    cities = [(one["name"], one["fingerprint"]) for one in kept["data"]]
+    others = [one for one in fresh["data"] if (one["name"], one["fingerprint"]) not in cities]
     same = ("preset", "seed", "programme")
-    cities = {one["name"]: one["fingerprint"] for one in kept["data"]}
-    if any(kept["config"].get(name) != fresh["config"].get(name) for name in same) or any(
-        cities.get(one["name"]) != one["fingerprint"] for one in fresh["data"]
-    ):
+    is_other = any(kept["config"].get(name) != fresh["config"].get(name) for name in same)
+    if is_other or (others and set(slugs) & set(before)):
         raise SystemExit(f"{run} is of another programme, preset, seed or city than {folder}.")
-    slugs = set(fresh["config"]["domains"])
     parts = {part.name for slug in slugs for part in parts_of(slug)}
-
-    def taken(row: Row) -> bool:
-        return bool(row["domains"]) and slugs.issuperset(row["domains"])
-
-    for name, is_new in (
-        (CLAIMS_JSON, taken),
-        (PRICES_JSON, lambda row: row["domain"] in slugs),
-        (PROGRAMME_JSON, lambda row: row["part"] in parts),
-    ):
+    is_new: dict[str, Callable[[Row], bool]] = {
+        PRICES_JSON: lambda row: row["domain"] in slugs,
+        PROGRAMME_JSON: lambda row: row["part"] in parts,
+    }
+    for name, taken in is_new.items():
         old, new = (json.loads((one / name).read_text()) for one in (folder, run))
-        if name == CLAIMS_JSON:
-            by_key = {row["key"]: row for row in new if is_new(row)}
-            rows = [by_key.get(row["key"], row) for row in old]
-        else:
-            rows = [row for row in old if not is_new(row)] + [row for row in new if is_new(row)]
+        rows = [row for row in old if not taken(row)] + [row for row in new if taken(row)]
         write_json(folder / name, rows)
-    return dict.fromkeys(sorted(slugs), fresh["id"])
+    old, new = (json.loads((one / CLAIMS_JSON).read_text()) for one in (folder, run))
+    # What is said of all domains is told by the run that has more of them.
+    more = len(slugs) > len(before)
+    by_key = {
+        row["key"]: row
+        for row in new
+        if set(row["domains"]) <= set(slugs) and (row["domains"] or more)
+    }
+    write_json(folder / CLAIMS_JSON, [by_key.get(row["key"], row) for row in old])
+    anew = {**kept["config"].get("anew", {}), **dict.fromkeys(slugs, fresh["id"])}
+    domains = [*before, *(slug for slug in slugs if slug not in before)]
+    n_jobs = len(json.loads((folder / PROGRAMME_JSON).read_text()))
+    config = {**kept["config"], "domains": domains, "n_jobs": n_jobs, "anew": anew}
+    return {**kept, "config": config, "data": [*kept["data"], *others]}
 
 
 def write_again(name: str, anew: Path | None = None) -> Path:
     """Judge the figures of a kept run again and keep what comes of it."""
     folder = RESULTS / f"reproduction-{name}"
     manifest = json.loads((folder / "run.json").read_text())
+    manifest = set_anew(folder, anew) if anew else manifest
     config = manifest["config"]
     earlier = config.get("judged_again") or manifest["id"]
-    later = {**config.get("anew", {}), **(set_anew(folder, anew) if anew else {})}
-    config = {**config, **({"anew": later} if later else {})}
+    later = config.get("anew", {})
     rows = beside_again(folder, judge_again(read_kept(folder)))
     jobs, prices = read_jobs(folder), json.loads((folder / PRICES_JSON).read_text())
     measured_later = f" All but {', '.join(later)}, measured later." if later else ""
@@ -343,7 +349,9 @@ def main(arguments: list[str]) -> None:
     """Judge these kept runs again, or one of them with what was measured anew."""
     parser = argparse.ArgumentParser(description="Judge kept figures of a reproduction again.")
     parser.add_argument("names", nargs="+", help="small, small-paper, …")
-    parser.add_argument("--anew", type=Path, help="a run of some domains in the same cities")
+    parser.add_argument(
+        "--anew", type=Path, help="a run of some domains, in the same cities if kept before"
+    )
     given = parser.parse_args(arguments)
     if given.anew is not None and len(given.names) > 1:
         parser.error("a run has one programme: give --anew with one name")

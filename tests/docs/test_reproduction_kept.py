@@ -269,44 +269,64 @@ def test_the_page_is_short_and_has_every_claim_once() -> None:
         assert len(found) + places.count(claim.claim) == 1, claim.claim
 
 
-def with_city(run: Path, fingerprint: str, run_id: str, **rows: Any) -> Path:
+def with_city(run: Path, fingerprint: str, domains: dict[str, list[str]], of: str) -> Path:
     """A made-up run of a city, whose rows say which domains they are of."""
     manifest = json.loads((run / "run.json").read_text())
+    slugs = sorted({slug for own in domains.values() for slug in own})
+    config = {**manifest["config"], "domains": slugs}
     data = [{"name": "small-5", "fingerprint": fingerprint}]
-    (run / "run.json").write_text(json.dumps({**manifest, "id": run_id, "data": data}))
-    claims = [{**row, **rows} for row in json.loads((run / "claims.json").read_text())]
-    (run / "claims.json").write_text(json.dumps(claims))
-    jobs = [{"part": part, "of": run_id} for part in ("heat", "boiler")]
-    (run / "programme.json").write_text(json.dumps(jobs))
+    (run / "run.json").write_text(json.dumps({"config": config, "id": of, "data": data}))
+    rows = [{**row, "domains": domains[row["key"]]} for row in kept_rows_in(run)]
+    (run / "claims.json").write_text(json.dumps(rows))
+    (run / "programme.json").write_text(json.dumps([{"part": s, "of": of} for s in slugs]))
     return run
 
 
+VERDICTS = {"first": HOLDS, "second": HOLDS, "all": HOLDS}
+
+
+def kept_and_later(
+    tmp_path: Path, later: dict[str, list[str]], fingerprint: str, programme: str = "paper"
+) -> tuple[Path, Path]:
+    """A kept run of heat and ert, and a later one in which nothing holds."""
+    own = {"first": ["heat"], "second": ["ert"], "all": []}
+    kept = made_up_run(tmp_path / "kept", "paper", VERDICTS)
+    late = made_up_run(tmp_path / "late", programme, dict.fromkeys(VERDICTS, FAILS))
+    return with_city(kept, "f00", own, "old"), with_city(late, fingerprint, later, "new")
+
+
 def test_a_domain_measured_anew_takes_the_place_of_the_kept_one(tmp_path: Path) -> None:
-    verdicts = {"first": HOLDS, "second": FAILS}
-    kept = with_city(made_up_run(tmp_path / "kept", "paper", verdicts), "f00", "old", domains=[])
-    rows = kept_rows_in(kept)
-    (kept / "claims.json").write_text(json.dumps([{**rows[0], "domains": ["heat"]}, rows[1]]))
-    late = made_up_run(tmp_path / "late", "paper", {"first": FAILS, "second": HOLDS})
-    late = with_city(late, "f00", "new", domains=["heat"])
-    found = kept_rows_in(late)
-    # What is said of all domains is not measured by a run of one.
-    (late / "claims.json").write_text(json.dumps([found[0], {**found[1], "domains": []}]))
-    assert set_anew(kept, late) == {"heat": "new"}
-    shown = {row["key"]: (row["verdict"], row["domains"]) for row in kept_rows_in(kept)}
-    assert shown == {"first": (FAILS, ["heat"]), "second": (FAILS, [])}
+    later = {"first": ["heat"], "second": [], "all": []}
+    kept, late = kept_and_later(tmp_path, later, "f00")
+    found = set_anew(kept, late)
+    assert found["config"]["anew"] == {"heat": "new"}
+    assert [city["fingerprint"] for city in found["data"]] == ["f00"]
+    # What is said of all domains is not told by a run of one.
+    assert [row["verdict"] for row in kept_rows_in(kept)] == [FAILS, HOLDS, HOLDS]
     jobs = json.loads((kept / "programme.json").read_text())
-    assert {job["part"]: job["of"] for job in jobs} == {"boiler": "old", "heat": "new"}
+    assert {job["part"]: job["of"] for job in jobs} == {"ert": "old", "heat": "new"}
+
+
+def test_domains_that_were_left_out_may_come_from_a_city_of_their_own(tmp_path: Path) -> None:
+    later = {"first": ["drone"], "second": ["boiler", "crane"], "all": []}
+    kept, late = kept_and_later(tmp_path, later, "f01")
+    rows = [{**row, "domains": later[row["key"]]} for row in kept_rows_in(kept)]
+    (kept / "claims.json").write_text(json.dumps(rows))
+    found = set_anew(kept, late)
+    assert found["config"]["domains"] == ["ert", "heat", "boiler", "crane", "drone"]
+    assert [city["fingerprint"] for city in found["data"]] == ["f00", "f01"]
+    assert [row["verdict"] for row in kept_rows_in(kept)] == [FAILS, FAILS, FAILS]
 
 
 @pytest.mark.parametrize(("programme", "fingerprint"), [("paper", "other"), ("ours", "f00")])
 def test_figures_of_another_city_or_programme_are_refused(
     tmp_path: Path, programme: str, fingerprint: str
 ) -> None:
-    kept = with_city(made_up_run(tmp_path / "kept", "paper", {"first": HOLDS}), "f00", "old")
-    late = made_up_run(tmp_path / "late", programme, {"first": FAILS})
+    later = {"first": ["heat"], "second": [], "all": []}
+    kept, late = kept_and_later(tmp_path, later, fingerprint, programme)
     before = kept_rows_in(kept)
     with pytest.raises(SystemExit, match="another programme, preset, seed or city"):
-        set_anew(kept, with_city(late, fingerprint, "new"))
+        set_anew(kept, late)
     assert kept_rows_in(kept) == before
 
 

@@ -65,11 +65,11 @@ OURS, PAPER = PROGRAMMES.values()
 CHOICES = (
     ("how long DQN trains", "20,000 steps (small), 50,000 (nyc); one environment, an update a step",
      "Table 3 gives ε over 10,000 steps and no length",
-     "fewer never reach the final ε; more was tried in nyc's crane and SNAD alone"),
+     "fewer never reach the final ε; more was tried in the domains kept at New York's size alone"),
     ("how long REINFORCE trains", "600 episodes, 120 where a step is an office (small), 2,000 and "
      "600 (nyc); 20 in heat, as published", "5.4 gives heat's 20 episodes and no other",
-     "not tried longer: as published it still visits every boiler, so its row of the table may "
-     "come closer"),
+     "longer was tried in the domains kept at New York's size alone: as published it still visits "
+     "every boiler of the small city, so its row of the table may come closer"),
     ("REINFORCE beyond elevator and heat", "elevator's column of Table 4, the domain's horizon or "
      "168 steps an episode", "Table 4 has two domains",
      "heat's column has wider layers and a third of the step size: slower"),
