@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from parity311.city.build import build_city
 from parity311.domains import all_domains
-from parity311.errors import InputError
 from parity311.evaluation import frontier
 from parity311.lifecycle import cycle, trial
 from parity311.lifecycle.cycle import run_cycle
@@ -19,8 +17,6 @@ from parity311.lifecycle.registry import Registry
 from parity311.records.store import Records, open_records
 
 pytestmark = pytest.mark.slow
-OTHERS = {"elevator": "tail", "ert": "score"}
-"""Rules where the priced one has no action of its own among the published ones: it is refused."""
 
 
 @pytest.fixture(scope="module")
@@ -43,16 +39,10 @@ def test_a_cycle_ends_with_a_state_and_reasons(
     monkeypatch.setattr(trial, "INDEPENDENT_EPISODES", 16)
     monkeypatch.setattr(frontier, "SETTLING_GAINS", (1.0,))
 
-    def run(rule: str) -> dict[str, Any]:
-        return run_cycle(
-            CycleConfig(slug, rule), long_records.folder,
-            database=str(tmp_path / "policies.db"), out=tmp_path / "cycles", by="A. Okafor",
-        )  # fmt: skip
-
-    if slug in OTHERS:
-        with pytest.raises(InputError, match="choose another rule"):
-            run("dual_threshold")
-    found = run(OTHERS.get(slug, "dual_threshold"))
+    found = run_cycle(
+        CycleConfig(slug, "dual_threshold"), long_records.folder,
+        database=str(tmp_path / "policies.db"), out=tmp_path / "cycles", by="A. Okafor",
+    )  # fmt: skip
     assert found["outcome"] in (cycle.PROPOSED, cycle.HELD, cycle.REFUSED)
     assert found["reasons"]
     assert (found["version"] is None) == (found["outcome"] == cycle.REFUSED)
