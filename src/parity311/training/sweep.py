@@ -179,11 +179,8 @@ def bytes_per_agent(harness: Any, params: Any, agent: Any, n_environments: int) 
     def size(n_agents: int) -> int:
         weights = np.full((n_agents, 4), 0.25, np.float32)
         task = make_task(harness, params, weights, {})
-        shapes = jax.eval_shape(
-            lambda task, seeds: start(harness, agent, n_environments, task, seeds),
-            task,
-            jax.ShapeDtypeStruct((n_agents,), jnp.uint32),
-        )
+        seeds = jax.ShapeDtypeStruct((n_agents,), jnp.uint32)
+        shapes = start.eval_shape(harness, agent, n_environments, task, seeds)
         return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
 
     return int((size(2) - size(1)) * (1.0 + WORK_SHARE))
