@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -260,6 +262,23 @@ def test_more_workers_than_memory_are_refused() -> None:
 def test_bad_engines_are_refused_in_one_line(given: tuple[Any, ...], said: str) -> None:
     with pytest.raises(InputError, match=said):
         choose_engine(*given)
+
+
+def test_an_address_where_another_service_listens_is_refused() -> None:
+    """Ray itself would try to join it for minutes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+
+        def answer() -> None:
+            with server.accept()[0] as opened:
+                opened.recv(64)
+                opened.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(InputError, match=f"Nobody answers at {address} .*is not Ray"):
+            choose_engine("ray", address, 0, "")
+        thread.join()
 
 
 def test_an_engine_that_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
