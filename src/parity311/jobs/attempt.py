@@ -7,7 +7,9 @@ or `crashed` (anything else: worth another try).
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import resource
 import shutil
 import time
@@ -30,6 +32,8 @@ MANIFEST, RESULT, OUTCOME = "job.json", "result.json", "outcome.json"
 KEPT = ".kept"
 """Folder of checkpoints, by key."""
 LAST_LINES = 20
+NO_SPACE = os.strerror(errno.ENOSPC)
+"""What libraries say of a full disk whose errors are none of the system's own, as DuckDB's."""
 
 
 def order_of(job: Job, stamp: Stamp, root: Path | None) -> dict[str, Any]:
@@ -145,7 +149,8 @@ def _describe_error(error: Exception) -> dict[str, Any]:
     causes: list[BaseException] = [error]
     while causes[-1].__cause__ is not None:
         causes.append(causes[-1].__cause__)
-    if any(isinstance(one, OSError) and one.errno in DISK_FULL for one in causes):
+    is_full = any(isinstance(one, OSError) and one.errno in DISK_FULL for one in causes)
+    if is_full or any(NO_SPACE in str(one) for one in causes):
         return {"state": FULL, "reason": str(error)}
     if isinstance(error, Parity311Error):
         return {"state": FAILED, "reason": str(error)}

@@ -22,7 +22,7 @@ _SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 
 @dataclass(frozen=True)
 class Workplace:
-    """Workplace the jobs of a study are done."""
+    """Where the jobs of a study are done."""
 
     engine: str = "local"
     address: str = ""
@@ -58,7 +58,7 @@ HERE = Workplace()
 
 
 def choose_engine(engine: str, address: str, n_workers: int, shard: str) -> Workplace:
-    """Workplace to work, from what a command was given."""
+    """Where to work, from what a command was given."""
     if engine not in ENGINES:
         raise unknown_name("engine", engine, ENGINES)
     if address and engine != "ray":

@@ -89,7 +89,10 @@ class LocalEngine:
         """Workers without a job; the dead are replaced."""
         if self._inline is not None:
             return [] if self._inline else ["here"]
-        self._workers = {name: one for name, one in self._workers.items() if one.is_alive()}
+        # One that died at its job stays until `hear` has told of that job.
+        self._workers = {
+            name: one for name, one in self._workers.items() if one.is_busy or one.is_alive()
+        }
         while len(self._workers) < self._n_workers:
             self._n_started += 1
             devices = {one.device for one in self._workers.values()}

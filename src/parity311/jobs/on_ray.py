@@ -30,6 +30,8 @@ from parity311.storage.folders import scratch_folder
 
 ANSWER_S = 5.0
 """How long an address may take to answer."""
+GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+"""How a client of Ray begins: HTTP/2, with settings, to which settings are the answer."""
 START_S = 120.0
 """How long the first worker may take to say what it is."""
 STARTS = 3
@@ -269,11 +271,15 @@ def _silence() -> Iterator[None]:
 
 
 def check_answers(address: str) -> None:
-    """Refuse an address where nobody listens, at once: Ray itself would try for minutes."""
+    """Refuse an address where no Ray listens, at once: Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), ANSWER_S):
-            pass
+        with socket.create_connection((host, int(port)), ANSWER_S) as opened:
+            if os.environ.get("RAY_USE_TLS", "0") == "0":
+                opened.sendall(GREETING)
+                said = opened.recv(9, socket.MSG_WAITALL)
+                if said[3:4] != GREETING[-6:-5]:
+                    raise OSError("what listens there is not Ray")
     except (OSError, ValueError, OverflowError) as error:
         raise InputError(
             f"Nobody answers at {address} ({error}); give HOST:PORT of `ray start --head`, or auto "

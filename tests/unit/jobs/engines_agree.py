@@ -43,7 +43,7 @@ COMMANDS = {
     "frontier": "frontier snad --city {city} --agent dqn --preferences 4 --seeds 2 --steps 500 "
     "--no-sensitivity",
     "parity": "parity elevator --city {city} --years 4 --settling 2 --agent-steps 0 --factors=",
-    "feedback": "feedback crane --rounds 1 --cities 2 --arms today,none",
+    "feedback": "feedback crane --rounds 2 --cities 2 --arms today,none",
     "evaluate": "evaluate {policy} --city {city} --years 1",
     "sla design": "sla design --records {city} --domain elevator --generations 2 --population 8 "
     "--floor 0",
@@ -184,7 +184,7 @@ class Given(NamedTuple):
 
 def run_study(study: str, place: Path, given: Given) -> None:
     """Run a study on one engine, unless it is there."""
-    if (place / "done").exists():
+    if is_done(place):
         return
     shutil.rmtree(place, ignore_errors=True)
     if study in CALLS:
@@ -193,7 +193,13 @@ def run_study(study: str, place: Path, given: Given) -> None:
     else:
         text = COMMANDS[study].format(city=given.root / "city", policy=given.policy())
         run_command(text, given.options, place / "files")
-    (place / "done").touch()
+    (place / "done").write_text(this_machine().code)
+
+
+def is_done(place: Path) -> bool:
+    """Whether a study is there, of the code as it is now: engines are held against each other."""
+    done = place / "done"
+    return done.exists() and done.read_text() == this_machine().code
 
 
 def engines(address: str, root: Path) -> dict[str, Given]:
@@ -233,8 +239,9 @@ def main(arguments: list[str]) -> int:
             processes, "small", 7, "strong", "scarce", workers=1, out=root / "city",
             date_from=date(2023, 1, 1), date_to=date(2026, 1, 1),
         )  # fmt: skip
+    stamp = this_machine()
     kept = read_json(given.out) if given.out.exists() else {}
-    rows = kept.get("studies", {}) if kept.get("code") == this_machine().code else {}
+    rows = kept.get("studies", {}) if kept.get("numerics") == stamp.numerics else {}
     room, port = tempfile.mkdtemp(prefix="p311ray"), free_port()
     studies = given.only or [*COMMANDS, *CALLS]
     all_engines = engines(f"127.0.0.1:{port}", root)
@@ -243,17 +250,18 @@ def main(arguments: list[str]) -> int:
         for study in studies
     }
     try:
-        if not all((place / "done").exists() for of in places.values() for place in of.values()):
+        if not all(is_done(place) for of in places.values() for place in of.values()):
             start_two_nodes(root, room, port)
         for study in studies:
             for engine, one in all_engines.items():
                 print(study, engine, flush=True)
                 run_study(study, places[study][engine], one)
-            rows[study] = compare({name: one / "files" for name, one in places[study].items()})
+            found = compare({name: one / "files" for name, one in places[study].items()})
+            rows[study] = {"code": stamp.code, **found}
             print(json.dumps(rows[study]), flush=True)
             said = {
-                "code": this_machine().code, "numerics": this_machine().numerics,
-                "engines": list(all_engines), "left_out": MEASURED, "studies": rows,
+                "numerics": stamp.numerics, "engines": list(all_engines), "left_out": MEASURED,
+                "studies": {name: rows[name] for name in (*COMMANDS, *CALLS) if name in rows},
             }  # fmt: skip
             given.out.write_text(json.dumps(said, indent=1) + "\n")
     finally:

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 
 from parity311.errors import InputError
@@ -45,6 +46,12 @@ def die_once(task: Task) -> dict[str, Any]:
     return {"sum": 2 * int((task.kept / "half").read_text())}
 
 
+def wait_once(task: Task) -> None:
+    """The first attempt waits to be killed."""
+    if begun(task) == 1:
+        time.sleep(60.0)
+
+
 def always_die(task: Task) -> None:
     """Killed on every attempt."""
     begun(task)
@@ -73,3 +80,9 @@ def fill_disk(task: Task) -> None:
     """The disk is full."""
     begun(task)
     raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def fill_disk_by_duckdb(task: Task) -> None:
+    """The disk is full, and a library says so in an error of its own."""
+    begun(task)
+    raise duckdb.IOException('IO Error: Could not write file "x": No space left on device')

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -133,6 +135,26 @@ def test_a_worker_that_dies_for_the_last_time_is_lost_once(tmp_path: Path) -> No
     assert [(one.state, one.tries) for one in found] == [("failed", 3), ("done", 1)]
 
 
+def test_a_worker_that_dies_while_another_ends_is_heard(tmp_path: Path) -> None:
+    """It dies at its job between two looks at who has ended, while jobs wait."""
+
+    def kill_the_other(ended: int, *_: Any) -> None:
+        while not (notes := list((tmp_path / "slow").glob("*"))):
+            time.sleep(0.01)
+        process = int(notes[0].name.rsplit("-", 1)[1])
+        if ended == 1:
+            os.kill(process, signal.SIGKILL)
+        while ended == 1 and _is_alive(process):
+            time.sleep(0.01)
+
+    jobs = [
+        *make_jobs(tmp_path / "slow", 1, "wait_once"),
+        *make_jobs(tmp_path / "quick", 3),
+    ]
+    found = run_jobs(jobs, LocalEngine(2), folder=tmp_path / "out", tell=kill_the_other)
+    assert [(one.state, one.tries) for one in found] == [("done", 2), *[("done", 1)] * 3]
+
+
 def test_a_users_error_fails_at_once_and_the_others_go_on(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     jobs = [
@@ -151,8 +173,9 @@ def test_a_users_error_fails_at_once_and_the_others_go_on(tmp_path: Path) -> Non
         check_done(found, len(jobs), tmp_path / "out")
 
 
-def test_a_full_disk_stops_everything(tmp_path: Path) -> None:
-    jobs = [*make_jobs(tmp_path / "a", 1, "fill_disk"), *make_jobs(tmp_path / "b", 2)]
+@pytest.mark.parametrize("function", ["fill_disk", "fill_disk_by_duckdb"])
+def test_a_full_disk_stops_everything(tmp_path: Path, function: str) -> None:
+    jobs = [*make_jobs(tmp_path / "a", 1, function), *make_jobs(tmp_path / "b", 2)]
     with pytest.raises(RunError, match="No space left"):
         run_jobs(jobs, LocalEngine(1), folder=tmp_path / "out")
     assert attempts(tmp_path / "b") == 0
@@ -239,6 +262,23 @@ def test_more_workers_than_memory_are_refused() -> None:
 def test_bad_engines_are_refused_in_one_line(given: tuple[Any, ...], said: str) -> None:
     with pytest.raises(InputError, match=said):
         choose_engine(*given)
+
+
+def test_an_address_where_another_service_listens_is_refused() -> None:
+    """Ray itself would try to join it for minutes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+
+        def answer() -> None:
+            with server.accept()[0] as opened:
+                opened.recv(64)
+                opened.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(InputError, match=f"Nobody answers at {address} .*is not Ray"):
+            choose_engine("ray", address, 0, "")
+        thread.join()
 
 
 def test_an_engine_that_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
