@@ -4,9 +4,9 @@
                                                                 play what is not there yet
     python -m docs.service_levels_figures FOLDER --keep         keep what there is
 
-Promises are those of today's rule, at 80 % of all requests with a confidence of 90 %, from 19 years
-and checked on 20 further ones; from the generator, and drawn from the records alone. Designs are
-searched on the years before the last and judged on years drawn from the last.
+Promises are those of today's rule, at 80 % of all requests (heat: 60 %) with a confidence of 90 %,
+from 19 years and checked on ten further ones; from the generator, and drawn from the records alone.
+Designs are searched on the years before the last and judged on years drawn from the last.
 """
 
 from __future__ import annotations
@@ -37,11 +37,17 @@ KEPT = ROOT / "docs" / "results" / "service-levels.json"
 SPEED = KEPT.with_name("bench-sla.json")
 SEEDS = {
     ("small", "crane"): tuple(range(2401, 2421)),
-    ("small", "heat"): (2401, 2402, 2403),
+    ("small", "heat"): tuple(range(2402, 2407)),
     ("small", "housing"): (2401, 2402, 2403),
     ("nyc", "elevator"): (2302, 2303, 2304),
 }
 """By preset and domain."""
+ONLY_PROMISES = {("crane", seed) for seed in range(2401, 2406)} | {("housing", 2401)}
+"""Designs in these small cities were looked at before days between reviews were fitted to records;
+promises do not hang on that."""
+SHARES = {"heat": 0.6}
+"""Promised shares that are not the usual one: fewer than 80 % of heat requests are visited at all
+(73 % in the city for tuning), so that nothing could be promised."""
 SHARE, CONFIDENCE, YEARS, CHECK_YEARS = 0.8, 0.9, 19, 10
 FLOOR = 0.2
 GENERATIONS, POPULATION = 20, 32
@@ -74,10 +80,12 @@ def play_one(scratch: Path, preset: str, slug: str, seed: int) -> dict[str, Any]
         [get_domain(slug).process], preset, seed, "measured", "calibrated", workers=1,
         out=scratch / "city",
     )  # fmt: skip
-    found: dict[str, Any] = {"preset": preset, "city": seed, "domain": slug}
-    found["design"] = _design_in(city, slug, scratch)
+    share = SHARES.get(slug, SHARE)
+    found: dict[str, Any] = {"preset": preset, "city": seed, "domain": slug, "share": share}
+    if preset != "small" or (slug, seed) not in ONLY_PROMISES:
+        found["design"] = _design_in(city, slug, scratch)
     for name in WAYS:
-        found[name] = _promise_in(city, slug, scratch, is_drawn=name == "drawn")
+        found[name] = _promise_in(city, slug, scratch, share, is_drawn=name == "drawn")
     return found
 
 
@@ -98,9 +106,11 @@ def _design_in(city: Path, slug: str, scratch: Path) -> dict[str, Any]:
     return {name: told[name] for name in names} | {"search": search, "found": len(told["points"])}
 
 
-def _promise_in(city: Path, slug: str, scratch: Path, *, is_drawn: bool) -> dict[str, Any]:
+def _promise_in(
+    city: Path, slug: str, scratch: Path, share: float, *, is_drawn: bool
+) -> dict[str, Any]:
     config = PromiseConfig(
-        "today", str(city), slug, share=SHARE, confidence=CONFIDENCE, years=YEARS,
+        "today", str(city), slug, share=share, confidence=CONFIDENCE, years=YEARS,
         check_years=CHECK_YEARS, is_drawn=is_drawn,
     )  # fmt: skip
     told = promise_levels(config, root=scratch / "runs", out=None, progress=_silent)
@@ -124,7 +134,7 @@ def gather(folder: Path) -> dict[str, Any]:
     """All that was played."""
     rows = [json.loads(one.read_text()) for one in sorted(folder.glob("*-*.json"))]
     return {
-        "share": SHARE, "confidence": CONFIDENCE, "years": YEARS, "check_years": CHECK_YEARS,
+        "confidence": CONFIDENCE, "years": YEARS, "check_years": CHECK_YEARS,
         "scenario": "measured, calibrated", "rows": rows,
     }  # fmt: skip
 
@@ -156,7 +166,7 @@ def levels_block(kept: Path = KEPT) -> str:
 def _kinds(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Rows by preset and domain, in words."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: (row["preset"] == "nyc", row["domain"])):
         found.setdefault(f"{row['preset']}, {row['domain']}", []).append(row)
     return found
 
@@ -193,47 +203,51 @@ def _kept(mine: Sequence[dict[str, Any]], name: str) -> str:
 def _design_table(rows: Sequence[dict[str, Any]]) -> str:
     lines = [
         "| cities | choice | n | cost against today's rule | inequity | better in both, cities"
-        " | better in both, years | points of the frontier better in both |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        " | better in both, years |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for kind, own in _kinds(rows).items():
+    kinds = _kinds([row for row in rows if "design" in row])
+    for kind, own in kinds.items():
         mine = [row["design"] for row in own]
         done = [one for one in mine if "refused" not in one]
-        points = sum(one["n_better_in_both"] for one in done)
-        found = sum(one["found"] - N_RULES for one in done)
-        n_any = sum(one["n_better_in_both"] > 0 for one in done)
-        any_words = f"{points} of {found}, in {n_any} cities"
         for choice in ("efficient", "balanced", "equitable") if done else ():
             ratios = np.array([one["of_sums"][choice] for one in done])
             both = np.mean([one["beats_today"][choice] for one in done])
             n_both = int((ratios < 1.0).all(axis=1).sum())
             lines.append(
                 f"| {kind} | {choice} | {len(done)} | {_change(ratios[:, 0])} |"
-                f" {_change(ratios[:, 1])} | {n_both} | {100 * both:.0f} % | {any_words} |"
+                f" {_change(ratios[:, 1])} | {n_both} | {100 * both:.0f} % |"
             )
-            any_words = ""
         if len(done) < len(mine):
             why = next(one["refused"] for one in mine if "refused" in one)
-            lines.append(f"| {kind} | refused in {len(mine) - len(done)} | | {why} | | | | |")
-    return "\n".join([*lines, "", *_model_lines(rows)])
+            lines.append(f"| {kind} | refused in {len(mine) - len(done)} | | {why} | | | |")
+    done = {
+        kind: [row["design"] for row in own if "refused" not in row["design"]]
+        for kind, own in kinds.items()
+    }
+    told = [_model_line(kind, own) for kind, own in done.items() if own]
+    return "\n".join([*lines, "", *told])
 
 
-def _model_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """How near today's rule as simulated comes to the waits on record."""
-    found = []
-    for kind, own in _kinds(rows).items():
-        told = [row["design"]["history"] for row in own if "refused" not in row["design"]]
-        if not told:
-            continue
-        cost, inequity = (
-            np.array([one[f"simulated_{name}"] / one[name] for one in told])
-            for name in ("cost_a_request", "inequity")
-        )
-        found.append(
-            f"Today's rule as simulated against the waits on record, past years, {kind}: cost "
-            f"{_change(cost)}, inequity {_change(inequity)}."
-        )
-    return found
+def _model_line(kind: str, own: Sequence[dict[str, Any]]) -> str:
+    """What of the frontier gains in both, and how near today's rule as simulated is to records."""
+    points = sum(one["n_better_in_both"] for one in own)
+    found = sum(one["found"] - N_RULES for one in own)
+    n_any = sum(one["n_better_in_both"] > 0 for one in own)
+    told = [one["history"] for one in own]
+    cost, inequity = (
+        np.array([one[f"simulated_{name}"] / one[name] for one in told])
+        for name in ("cost_a_request", "inequity")
+    )
+    apart = np.mean([one["waits_apart"] for one in told])
+    days = sorted({int(one["review_every"]) for one in told})
+    return (
+        f"- {kind}: {points} of {found} points of the frontier gain in both on later years, in "
+        f"{n_any} of {len(own)} cities. Today's rule as simulated (reviews every "
+        f"{', '.join(map(str, days))} days) against the waits on record, past years: cost "
+        f"{_change(cost)}, inequity {_change(inequity)}, shares visited within some days "
+        f"{100 * apart:.0f} points apart."
+    )
 
 
 def _change(ratios: NDArray[np.float64]) -> str:

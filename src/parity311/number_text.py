@@ -33,6 +33,11 @@ SMALLEST_PLAIN = 1e-4
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
+def in_days(days: float) -> str:
+    """A number of days: 1 day, 7 days."""
+    return f"{days:g} day" if days == 1 else f"{days:g} days"
+
+
 def is_missing(value: Any) -> bool:
     """Whether a value is None, NaN or infinite."""
     if value is None:

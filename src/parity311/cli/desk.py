@@ -106,11 +106,14 @@ def serve_command(
         )
     if replay is not None and records is not None:
         raise InputError("--replay and --records were both given; a desk has one of them.")
-    from parity311.desk.serve import ServeConfig, open_desk, serve
+    from parity311.desk.serve import ServeConfig, open_desk, read_levels_by_domain, serve
 
     chosen = tuple(dict.fromkeys(one.strip() for one in domains.split(",")))
     _check_domains(chosen)
     _check_port(host, port)
+    levels = tuple(service_levels or ())
+    # Before a city is built: who is refused finds nothing written.
+    read_levels_by_domain(levels, chosen)
     config = ServeConfig(
         records=records or replay or demo_city(chosen),
         folder=folder,
@@ -124,7 +127,7 @@ def serve_command(
         behind_https=behind_https,
         blind_share=blind,
         runs=runs,
-        levels=tuple(service_levels or ()),
+        levels=levels,
     )
     desk, played, made = open_desk(config)
     for name, password in made:

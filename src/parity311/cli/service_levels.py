@@ -25,6 +25,7 @@ from parity311.cli.options import (
     within,
 )
 from parity311.errors import InputError
+from parity311.number_text import in_days
 
 sla_app = typer.Typer(
     help="Service levels: what is kept, what can be promised, how it could be designed.",
@@ -158,7 +159,7 @@ def promise_command(
         print_json(found)
         return
     for row in found["cells"]:
-        days = "nothing" if row["days"] is None else f"{row['days']} days"
+        days = "nothing" if row["days"] is None else in_days(row["days"])
         note = f" ({row['reason']})" if row["reason"] else ""
         typer.echo(f"{row['verdict']:<12} {row['category']}, {row['district']}: {days}{note}")
     for name, check in found["checks"].items():
@@ -188,8 +189,12 @@ def design_command(
         float, typer.Option(help="Visits, times those recorded.", callback=within(0.01, 100.0))
     ] = 1.0,
     review_every: Annotated[
-        int, typer.Option(help="Days between reviews of a backlog.", callback=within(1, 3650))
-    ] = 28,
+        int | None,
+        typer.Option(
+            help="Days between reviews of a backlog; as fits the waits on record, if not given.",
+            callback=within(1, 3650),
+        ),
+    ] = None,
     share: Share = 0.8,
     confidence: Confidence = 0.9,
     target: Annotated[

@@ -33,6 +33,7 @@ from parity311.desk.tables import (
     VisitRow,
 )
 from parity311.domains import all_domains, get_domain
+from parity311.number_text import in_days
 from parity311.records.schema import SERVICE_LEVEL_DAYS
 
 CLAIM_MINUTES = 15
@@ -218,7 +219,7 @@ def service_clock(row: CaseRow, now: datetime) -> dict[str, Any]:
         "due_at": row.due_at,
         "state": state,
         "words": f"overdue by {amount}" if days < 0 else f"{state}, {amount} left",
-        "rule": f"{rule}: {allowed:g} day{'s' if allowed != 1 else ''}",
+        "rule": f"{rule}: {in_days(allowed)}",
     }
 
 

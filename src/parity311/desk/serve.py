@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -30,7 +30,7 @@ from parity311.records.journal_reader import read_journal
 from parity311.records.schema import SEVERITIES
 from parity311.records.store import Records, open_records
 from parity311.service_levels.kept import check_city
-from parity311.service_levels.levels import read_levels
+from parity311.service_levels.levels import ServiceLevels, read_levels
 from parity311.storage.aside import write_text_aside
 
 ACCOUNTS_FILE = "accounts.txt"
@@ -169,19 +169,29 @@ def open_complaints(journal: Journal, incidents: Mapping[str, str]) -> list[NewC
     return found
 
 
+def read_levels_by_domain(
+    paths: Sequence[Path], domains: Sequence[str]
+) -> dict[str, ServiceLevels]:
+    """Service levels by domain; what is wrong with a file, or not served, is refused."""
+    found: dict[str, ServiceLevels] = {}
+    for path in paths:
+        levels = read_levels(path)
+        if levels.domain not in domains or levels.domain in found:
+            said = "twice" if levels.domain in found else "and it is not served here"
+            raise InputError(
+                f"{path} promises for {levels.domain!r} {said}; give one file for each of "
+                f"{', '.join(domains)} at most."
+            )
+        found[levels.domain] = levels
+    return found
+
+
 def read_promised(
     config: ServeConfig, records: Records, places: Mapping[str, TractPlace]
 ) -> dict[str, Promised]:
     """What each domain's complaints are promised; levels that do not fit the desk are refused."""
     found: dict[str, Promised] = {}
-    for path in config.levels:
-        levels = read_levels(path)
-        if levels.domain not in config.domains or levels.domain in found:
-            said = "twice" if levels.domain in found else "and it is not served here"
-            raise InputError(
-                f"{path} promises for {levels.domain!r} {said}; give one file for each of "
-                f"{', '.join(config.domains)} at most."
-            )
+    for levels in read_levels_by_domain(config.levels, config.domains).values():
         check_city(levels, records)
         is_borough = levels.districts == "borough"
         districts = {

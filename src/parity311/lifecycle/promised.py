@@ -18,6 +18,7 @@ import numpy as np
 from parity311.arrays import jax, jnp
 from parity311.lifecycle.registry import Registry
 from parity311.lifecycle.steps import DoneStep, Steps
+from parity311.number_text import in_days
 from parity311.pipelines.promise_levels import (
     PromiseConfig,
     check_domain,
@@ -115,8 +116,8 @@ def _in_words(row: dict[str, Any]) -> str:
     within = row["within_target"]
     share = "nobody knows how many" if within is None else f"{within:.0%}"
     return (
-        f"{row['category']} in {row['district']}: {share} are visited within the "
-        f"{row['designed_days']:g} days"
+        f"{row['category']} in {row['district']}: {share} are visited within "
+        f"{in_days(row['designed_days'])}"
     )
 
 

@@ -15,6 +15,7 @@ from parity311.errors import EstimationError
 from parity311.jobs.choose import HERE, Workplace
 from parity311.jobs.drive import check_done
 from parity311.jobs.job import Input, Job, Task
+from parity311.number_text import in_days
 from parity311.pipelines.audit_records import add_records
 from parity311.pipelines.design_task import (
     CHOICES,
@@ -48,12 +49,15 @@ from parity311.service_levels.score import (
     LITERATURE,
     LOSSES,
     OURS,
+    REVIEWS,
     DesignScores,
     ScoredYear,
+    fit_reviews,
     fit_today,
     rank_correlation,
     score_designs,
     scored_year,
+    waits_apart,
 )
 from parity311.service_levels.search import (
     FoundDesigns,
@@ -92,8 +96,10 @@ def design_levels(
     check_config(config, choice)
     records = open_records(config.records)
     # By its whole path, as a job names it: what was read here is not read again.
-    whole = replace(config, records=str(records.folder.resolve()))
-    task, past = _read_once(whole, records.fingerprint)
+    whole = replace(config, records=str(records.folder.resolve()), review_every=None)
+    task = _read_once(whole, records.fingerprint)
+    config = settle_reviews(config, task)
+    past = past_years(config, task)
     found, second = _search(config, records, progress, where, kept)
     numbers = _candidates(config, task, past, found, second)
     progress("judging", 0, 1)
@@ -156,7 +162,9 @@ def search_job(task: Task) -> dict[str, Any]:
     spec = {**task.spec, "records": str(task.inputs["records"])}
     search = SEARCHES[spec.pop("search")]
     config = DesignConfig(**{**spec, "targets": tuple((c, d) for c, d in spec["targets"])})
-    read, past = _read_once(config, open_records(config.records).fingerprint)
+    whole = replace(config, review_every=None)
+    read = _read_once(whole, open_records(config.records).fingerprint)
+    past = past_years(config, read)
     start = np.vstack([proportional_numbers(past[0].setting, kept) for kept in START_RETENTIONS])
     start = np.vstack([_fit_today(read, past)[None], start])
 
@@ -173,21 +181,37 @@ def search_job(task: Task) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1)
-def _read_once(config: DesignConfig, fingerprint: str) -> tuple[DesignTask, list[ScoredYear]]:
+def _read_once(config: DesignConfig, fingerprint: str) -> DesignTask:
     """What both searches of a worker need; read once for records of this content."""
     del fingerprint
-    task = read_task(open_records(config.records), config)
-    return task, past_years(config, task)
+    return read_task(open_records(config.records), config)
+
+
+def settle_reviews(config: DesignConfig, task: DesignTask) -> DesignConfig:
+    """The same with days between reviews: those given, else as fits the waits on record best."""
+    if config.review_every is not None:
+        return config
+    as_made = replace(config, capacity_factor=1.0)
+    years = {days: _recorded_years(replace(as_made, review_every=days), task) for days in REVIEWS}
+    found = fit_reviews(task.past, years, task.visited, task.waits, task.need)
+    return replace(config, review_every=found)
+
+
+def _recorded_years(config: DesignConfig, task: DesignTask) -> list[ScoredYear]:
+    return [
+        scored_year(read_setting(task.past.year(y), config), SEARCH_SEED + config.seed + y)
+        for y in range(task.past.n_years)
+    ]
 
 
 def past_years(config: DesignConfig, task: DesignTask) -> list[ScoredYear]:
     """The years that designs are searched on: the past ones, and others drawn from their weeks."""
     rng = np.random.default_rng([SEARCH_SEED + config.seed, N_SEARCH_YEARS])
-    recorded = [task.past.year(y) for y in range(task.past.n_years)]
-    drawn = [task.past.draw_year(rng) for _ in range(N_SEARCH_YEARS - len(recorded))]
-    return [
-        scored_year(read_setting(one, config), SEARCH_SEED + config.seed + y)
-        for y, one in enumerate((*recorded, *drawn))
+    recorded = _recorded_years(config, task)
+    numbers = range(len(recorded), N_SEARCH_YEARS)
+    return recorded + [
+        scored_year(read_setting(task.past.draw_year(rng), config), SEARCH_SEED + config.seed + y)
+        for y in numbers
     ]
 
 
@@ -273,9 +297,9 @@ def _reaches(
             place = int(best.argmax())
             district = task.requests.districts[int(np.nanargmin(shares[:, k, place]))]
             raise EstimationError(
-                f"No design visits {config.share:.0%} of {category!r} within {days} days in every "
-                f"district; the nearest visits {max(best[place], 0.0):.0%} (in {district}, its "
-                "worst). Give more days, a smaller share, or more capacity."
+                f"No design visits {config.share:.0%} of {category!r} within {in_days(days)} in "
+                f"every district; the nearest visits {max(best[place], 0.0):.0%} (in "
+                f"{district}, its worst). Give more days, a smaller share, or more capacity."
             )
     return found
 
@@ -392,6 +416,7 @@ def _score_history(config: DesignConfig, task: DesignTask, numbers: NDArray) -> 
     recorded = task.visited
     years = past_years(config, task)[: task.past.n_years]
     played = score_designs(years, numbers[:1], task.need)
+    apart = waits_apart(played.at_least.sum(axis=0), played.received.sum(axis=0), *task.waits)
     n_played = played.received.sum(axis=(1, 2))
     found = []
     for requests in task.past_requests:
@@ -402,6 +427,8 @@ def _score_history(config: DesignConfig, task: DesignTask, numbers: NDArray) -> 
         found.append((float(one.cost[0]) / max(int(n.sum()), 1), float(one.inequity[0])))
     cost, inequity = np.mean(found, axis=0)
     return {
+        "review_every": float(config.review_every or 0),
+        "waits_apart": apart,
         "least_visited": float(np.nanmin(recorded)),
         "visited": float(
             np.nansum(recorded * count_cells(task.requests)) / max(task.requests.n, 1)
@@ -444,7 +471,7 @@ def _promise_row(one: JudgedCell) -> dict[str, Any]:
     if one.promise.days is not None and tenths is not None:
         within = max(min(round(10 * one.figures["promised_share"]), tenths), 0)
         words = (
-            f"Of 10 requests like yours, {within} are visited within {one.promise.days} days, "
+            f"Of 10 requests like yours, {within} are visited within {in_days(one.promise.days)}, "
             f"{tenths - within} later, {10 - tenths} not at all."
         )
     elif tenths is not None:

@@ -13,7 +13,7 @@ from parity311.pipelines.audit_records import ESTIMATOR, estimate_incidents
 from parity311.records.schema import SEVERITIES
 from parity311.records.store import Records
 from parity311.reporting.estimate import check_estimator
-from parity311.service_levels.designs import DISTRICT, REVIEW_EVERY, Setting
+from parity311.service_levels.designs import DISTRICT, N_AGES, REVIEW_EVERY, Setting
 from parity311.service_levels.losses import Need, visited_shares
 from parity311.service_levels.promises import FOLLOWED_DAYS
 from parity311.service_levels.requests import (
@@ -43,7 +43,8 @@ class DesignConfig:
     floor: float = 0.2
     """least visited share of every cell"""
     capacity_factor: float = 1.0
-    review_every: int = REVIEW_EVERY
+    review_every: int | None = None
+    """days between reviews of a backlog; none: as fits the waits on record best"""
     share: float = 0.8
     confidence: float = 0.9
     generations: int = 60
@@ -71,6 +72,13 @@ class DesignTask:
     need_words: str
     codes: tuple[str, ...]
     later_from: date
+
+    @property
+    def waits(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Visits on record of the past years after at least so many days, and requests followed."""
+        own = Requests.joined(self.past_requests)
+        judged = np.flatnonzero(own.followed_days >= N_AGES - 1)
+        return visits_after(own, N_AGES), count_cells(own, judged)
 
     @property
     def past_requests(self) -> list[Requests]:
@@ -161,6 +169,6 @@ def read_setting(days: RecordedDays, config: DesignConfig) -> Setting:
     """What a design is played in: the days' arrivals and visits, as the configuration cuts them."""
     return days.setting(
         scope=config.scope,
-        review_every=config.review_every,
+        review_every=config.review_every or REVIEW_EVERY,
         capacity_factor=config.capacity_factor,
     )

@@ -27,6 +27,7 @@ from parity311.records.schema import BOROUGHS
 from parity311.records.store import Records, open_records
 from parity311.report.promise_page import write_promise_page
 from parity311.report.store import start_run
+from parity311.service_levels.kept import check_city
 from parity311.service_levels.levels import (
     LEVELS_FILE,
     ServiceLevels,
@@ -104,9 +105,9 @@ def promise_levels(
         raise unknown_name("districts", config.districts, DISTRICTS)
     designed = read_levels(config.levels) if config.levels else None
     domain, make_rule = open_rule(config)
-    if designed is not None:
-        check_domain(designed, domain)
     records = open_records(config.city)
+    if designed is not None:
+        _check_designed(designed, config, domain, records)
     play = _play_records if config.is_drawn else _play_city
     years, words = play(config, records, domain, make_rule, progress)
     found, judged = judge_years(config, designed, years)
@@ -217,6 +218,24 @@ def check_domain(levels: ServiceLevels, domain: str) -> None:
         )
 
 
+def _check_designed(
+    levels: ServiceLevels, config: PromiseConfig, domain: str, records: Records
+) -> None:
+    """Refuse designed levels that what is asked for cannot be held against, before any year."""
+    check_domain(levels, domain)
+    if levels.districts != config.districts:
+        raise InputError(
+            f"{config.levels} promises by {levels.districts}, and {config.districts} was asked "
+            f"for; give --districts {levels.districts}."
+        )
+    if abs(levels.share - config.share) > 1e-9:
+        raise InputError(
+            f"{config.levels} promises {levels.share:.0%} of all requests, and {config.share:.0%} "
+            f"was asked for; give --share {levels.share:g}."
+        )
+    check_city(levels, records)
+
+
 def _start(replay: Replay, domain: str, first: Any, progress: Progress) -> Snapshot:
     progress("to the first test day", 0, 1)
     snapshot = replay.start(domain, first)
@@ -295,7 +314,6 @@ def judge_years(
     assert past is not None
     wanted: dict[tuple[str, str], float | None] = {}
     if designed is not None:
-        designed.check_covers(past.districts)
         for district in past.districts:
             for category in past.categories:
                 promise = designed.find(district, category)

@@ -76,7 +76,9 @@ def _summary(found: Mapping[str, Any]) -> tuple[str, ...]:
     lines.append(
         f"Today's rule as simulated costs {told['simulated_cost_a_request']:,.0f} weighted days a "
         f"request on the past years, with an inequity of {told['simulated_inequity']:,.0f}; waits "
-        f"on record, scored alike, {told['cost_a_request']:,.0f} and {told['inequity']:,.0f}."
+        f"on record, scored alike, {told['cost_a_request']:,.0f} and {told['inequity']:,.0f}. "
+        f"Shares visited within some days lie {100 * told['waits_apart']:.0f} points apart in the "
+        f"mean, with reviews every {told['review_every']:.0f} days."
     )
     return tuple(lines)
 

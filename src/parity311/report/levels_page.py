@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from parity311.number_text import in_days
 from parity311.report.pictures import Axis, Estimate, Line, Series, interval_plot, line_chart
 from parity311.report.sections import Column, KeyFigure, Picture, Report, Section, TableView
 from parity311.report.store import RunWriter
@@ -164,7 +165,7 @@ def days_in_words(days: float, lower: float, upper: float) -> str:
     if not np.isfinite(days):
         return f"{NEVER} (from {lower:.0f} days)" if np.isfinite(lower) else NEVER
     last = f"{upper:.0f}" if np.isfinite(upper) else "never"
-    return f"{days:.0f} days ({lower:.0f} to {last})"
+    return f"{in_days(round(days))} ({lower:.0f} to {last})"
 
 
 def _method() -> Section:

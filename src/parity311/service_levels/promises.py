@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parity311.errors import InputError
+from parity311.number_text import in_days
 from parity311.records.schema import SERVICE_LEVEL_DAYS, SEVERITIES
 from parity311.service_levels.levels import ROUND_DAYS, CellPromise, backward_codes
 from parity311.service_levels.requests import Requests, count_cells
@@ -243,7 +244,7 @@ def _judge(
             else "not in every year"
         )
     elif days is not None and days > clock:
-        reasons.append(f"longer than the {clock:g} days of code {code}")
+        reasons.append(f"longer than the {in_days(clock)} of code {code}")
     verdict = INSUFFICIENT if is_small else KEEPS if raw <= target else BREAKS
     promise = CellPromise(
         cell[0], cell[1], days, code, "; ".join(reasons), None if is_small else visited
@@ -390,20 +391,21 @@ def find_conflicts(
             add(
                 "deadline", one,
                 f"{one.figures['within_target']:.0%} of all requests are visited within the "
-                f"{one.designed_days:g} days, {share:.0%} would have to be; {mend}.",
+                f"{in_days(one.designed_days)}, {share:.0%} would have to be; {mend}.",
             )  # fmt: skip
         if one.figures["late_hope"] < share / 2:
             add(
                 "deferred", one,
-                f"Who still waits after half of the {one.promise.days} days has a chance of "
-                f"{one.figures['late_hope']:.0%} to be visited in time: tell them, or go sooner.",
+                f"Who still waits after half of the {in_days(one.promise.days or 0)} has a chance "
+                f"of {one.figures['late_hope']:.0%} to be visited in time: tell them, or go "
+                "sooner.",
             )  # fmt: skip
         worst = one.figures["worst_quarter_kept"]
         if worst < share - 0.05:
             add(
                 "season", one,
                 f"In quarter {one.figures['worst_quarter']} only {worst:.0%} are visited within "
-                f"{one.promise.days} days; promise by season, or move visits there.",
+                f"{in_days(one.promise.days or 0)}; promise by season, or move visits there.",
             )  # fmt: skip
     found += _order_conflicts(judged) + _district_conflicts(years, judged)
     return found
@@ -424,9 +426,9 @@ def _order_conflicts(judged: Sequence[JudgedCell]) -> list[dict[str, Any]]:
             order = SEVERITIES.index(graver.promise.code) < SEVERITIES.index(lighter.promise.code)
             if order and (graver.promise.days or 0) > (lighter.promise.days or 0):
                 words = (
-                    f"Code {graver.promise.code} is promised in {graver.promise.days} days, "
-                    f"{lighter.promise.category} (code {lighter.promise.code}) in "
-                    f"{lighter.promise.days}: the graver one later."
+                    f"Code {graver.promise.code} is promised in "
+                    f"{in_days(graver.promise.days or 0)}, {lighter.promise.category} (code "
+                    f"{lighter.promise.code}) in {lighter.promise.days}: the graver one later."
                 )
                 found.append(
                     {"kind": "order", "district": graver.promise.district,
@@ -447,10 +449,10 @@ def _district_conflicts(years: PlayedYears, judged: Sequence[JudgedCell]) -> lis
         if len(days) > 1:
             quick = min(cells, key=lambda one: one.promise.days or np.inf).promise
             slow = max(cells, key=lambda one: one.promise.days or np.inf).promise
-            told = "nothing" if slow.days is None else f"{slow.days} days"
+            told = "nothing" if slow.days is None else in_days(slow.days)
             found.append(
                 {"kind": "districts", "district": slow.district, "category": category,
-                 "words": f"{quick.district} is promised {quick.days} days, {slow.district} "
-                 f"{told}: publish the reason, or level it."}
+                 "words": f"{quick.district} is promised {in_days(quick.days or 0)}, "
+                 f"{slow.district} {told}: publish the reason, or level it."}
             )  # fmt: skip
     return found

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from parity311.service_levels.designs import (
     design_from_numbers,
     numbers_of,
 )
+from parity311.service_levels.levels import ROUND_DAYS
 from parity311.service_levels.losses import (
     NEVER_DAYS,
     Losses,
@@ -23,6 +24,7 @@ from parity311.service_levels.losses import (
     literature_losses,
     median_of_visited,
     promise_losses,
+    share_within,
     visited_shares,
 )
 from parity311.service_levels.simulate import Uniforms, draw_uniforms, simulate
@@ -37,8 +39,15 @@ LOSSES = {
 """What a search may make small."""
 FEWEST_HELD = 20
 """Requests below which a cell is not held to the floor: none of so few may be visited by chance."""
-N_RETENTIONS = 6
-"""Retentions tried for each cell when today's design is fitted."""
+TRIED_RETENTIONS = tuple(
+    np.linspace(low, high, 6) for low, high in ((0.1, 1.0), (0.8, 1.2), (0.93, 1.07))
+)
+"""Retentions tried for each cell when today's design is fitted, times what was best so far: one
+cell's retention moves the others little, for visits are split by shares."""
+REVIEWS = (1, 2, 4, 7, 14, 28, 56)
+"""Days between reviews that are tried where none are given."""
+COMPARED_DAYS = (0, *ROUND_DAYS)
+"""Days within which shares visited are compared with those on record."""
 
 
 @dataclass(frozen=True)
@@ -138,18 +147,57 @@ def fit_today(
     """
     setting = years[0].setting
     visits = recorded.visits.sum(axis=0).astype(np.float64)
-    tried = np.linspace(0.1, 1.0, N_RETENTIONS)
     kept = np.ones(setting.shape)
-    for _ in range(2):
-        # One cell's retention moves the others little: visits are split by shares.
+    for tried in TRIED_RETENTIONS:
+        levels = np.clip(kept * tried[:, None, None], 1 / KEPT_PARTS, 1.0)
         numbers = np.stack(
-            [numbers_of(setting, visits.sum(axis=1), visits, kept * level) for level in tried]
+            [numbers_of(setting, visits.sum(axis=1), visits, level) for level in levels]
         )
         shares = score_designs(years, numbers, need).visited
         away = np.nan_to_num(np.abs(shares - visited[..., None]), nan=0.0)
-        best = np.argmin(away, axis=-1)
-        kept = np.clip(kept * tried[best], 1 / KEPT_PARTS, 1.0)
+        kept = np.take_along_axis(levels, np.argmin(away, axis=-1)[None], axis=0)[0]
     return numbers_of(setting, visits.sum(axis=1), visits, kept)
+
+
+def waits_apart(
+    at_least: NDArray[Any], n: NDArray[Any], other: NDArray[Any], n_other: NDArray[Any]
+) -> float:
+    """How far shares visited within some days lie apart, in the mean over these days.
+
+    Both counts (B, K, A, 1) are of visits after at least so many days, to n (B, K) requests. Half
+    of it weighs cells by the other's requests, as cost does, half all of them alike, as inequity.
+    """
+    apart = np.mean(
+        [
+            np.abs(share_within(at_least, n, days) - share_within(other, n_other, days))[..., 0]
+            for days in COMPARED_DAYS
+        ],
+        axis=0,
+    )
+    there = np.isfinite(apart) & (n_other > 0)
+    weighted = np.average(apart[there], weights=n_other[there])
+    return float(weighted + apart[there].mean()) / 2
+
+
+def fit_reviews(
+    recorded: RecordedDays,
+    years_by_days: Mapping[int, Sequence[ScoredYear]],
+    visited: NDArray[np.float64],
+    waits: tuple[NDArray[Any], NDArray[Any]],
+    need: Need,
+) -> int:
+    """Of some numbers of days between reviews the one with which today's rule waits as on record.
+
+    `waits` are visits on record after at least so many days (B, K, A, 1), and requests (B, K). Who
+    is not visited leaves sooner or later: nothing on record says when, but who waits before the
+    others shows in the waits of those who were visited.
+    """
+    apart = {}
+    for days, years in years_by_days.items():
+        today = fit_today(recorded, years, visited, need)
+        scores = score_designs(years, today[None], need)
+        apart[days] = waits_apart(scores.at_least.sum(axis=0), scores.received.sum(axis=0), *waits)
+    return min(apart, key=lambda days: apart[days])
 
 
 def rank_correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:

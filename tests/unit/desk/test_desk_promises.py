@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from tests.unit.desk.conftest import open_small
 from tests.unit.desk.staff import START, SmallDesk
 
+from parity311.cli import main
 from parity311.desk import cases
 from parity311.desk.figures import read_promises
 from parity311.desk.intake import NewComplaint, record_visit, take_in
@@ -105,3 +107,17 @@ def test_levels_that_do_not_fit_are_refused(
     with pytest.raises(InputError, match=said):
         open_small(desk_records, desk_files, str(tmp_path / "desk.db"), levels=paths)
     assert not (tmp_path / "desk.db").exists()
+
+
+def test_a_file_that_is_wrong_is_refused_before_a_city_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_levels(tmp_path / "levels.toml", PROMISES)
+    path.write_text(path.read_text().replace("days = 7", "days = -7"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["parity311", "serve", "--service-levels", path.name])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "a clock cannot run backwards" in capsys.readouterr().err
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]

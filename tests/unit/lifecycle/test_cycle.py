@@ -148,7 +148,7 @@ class TestServiceLevels:
         assert all(one["is_new"] for one in found["steps"][3:])
         assert found["promises"]["breaks"] == found["promises"]["cells"]
         assert found["outcome"] in (cycle.HELD, cycle.REFUSED)
-        assert any("breaks" in one and "within the 1 days" in one for one in found["reasons"])
+        assert any("breaks" in one and "within 1 day" in one for one in found["reasons"])
         assert "Service levels: of" in (Path(found["folder"]) / cycle.DECISION_TEXT).read_text()
         # Within a day fewer are served in time than within the codes' own levels.
         assert found["trial"]["coverage"] < plain["trial"]["coverage"]

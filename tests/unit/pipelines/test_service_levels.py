@@ -155,14 +155,31 @@ def test_less_than_a_year_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
-def test_levels_that_do_not_cover_the_city_are_refused(city: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "do not cover the city"),
+        ({"districts": "community_board"}, "give --districts community_board"),
+        ({"share": 0.7}, "give --share 0.7"),
+        ({"domain": "heat"}, "are for 'heat'"),
+    ],
+    ids=str,
+)
+def test_levels_that_do_not_fit_are_refused_before_any_year_is_played(
+    city: Path, tmp_path: Path, changes: dict, said: str
+) -> None:
     short = ServiceLevels("crane", "borough", 0.5, 0.5, (CellPromise("Bronx", "67", 3),))
-    path = write_levels(tmp_path / "short.toml", short)
+    path = write_levels(tmp_path / "short.toml", replace(short, **changes))
     config = PromiseConfig(
-        "today", str(city), "crane", confidence=0.5, years=1, check_years=0, levels=str(path)
-    )
-    with pytest.raises(InputError, match="do not cover the city"):
-        promise_levels(config, root=tmp_path / "runs", out=None, progress=silent)
+        "today", str(city), "crane", share=0.5, confidence=0.5, years=1, check_years=0,
+        levels=str(path),
+    )  # fmt: skip
+    told: list[object] = []
+    with pytest.raises(InputError, match=said):
+        promise_levels(
+            config, root=tmp_path / "runs", out=None, progress=lambda *one: told.append(one)
+        )
+    assert not told
     assert not (tmp_path / "runs").exists()
 
 
