@@ -83,14 +83,16 @@ def came_out_block(docs: str = "docs/", has_table: bool = True) -> str:
     of = {slug: figures(slug) for slug in DOMAINS}
     believed = {slug: one for slug, one in of.items() if not is_far_off(one)}
     played = [slug for slug, one in believed.items() if one["covers_in_city"] is not None]
+    n = min(one["n"] for one in of.values())
     years = min(one["years"] for one in of.values())
+    shown, bounds = ("table", "in brackets") if has_table else ("picture", "bars are")
     lines = [
         "Tried in made-up cities nobody had looked at, where rich areas call far more often and "
-        "visits are few. The *gap* is how many more of 100 problems a "
-        "visit finds in the best served fifth by income than in the worst.",
+        "visits are few. Of 100 problems, a visit finds more in some areas than in others. The "
+        "*gap* is how many more, in the best served fifth by income than in the worst.",
         "",
         *(f"- {_say_domain(slug, of[slug])}" for slug in played),
-        *(f"- {_say_far_off(slug, one)}" for slug, one in of.items() if is_far_off(one)),
+        *(f"- {_say_far_off(slug, one, shown)}" for slug, one in of.items() if is_far_off(one)),
         f"- {_say_alike()}",
         "",
         f"![Gap under today's rule and under the learned rule]({docs}{PICTURE.name})",
@@ -99,24 +101,18 @@ def came_out_block(docs: str = "docs/", has_table: bool = True) -> str:
     if has_table:
         lines += [*_table(of), ""]
     lines.append(
-        f"{years} simulated years a city or more; in brackets 95 % intervals between cities. "
-        if has_table
-        else f"{years} simulated years a city or more; bars are 95 % intervals between cities. "
+        f"The {shown} has more cities ({n}), {years} years or more of each, in a simpler process "
+        f"that runs on the city's true figures; {bounds} 95 % intervals between cities. "
+        f"[How it was measured, and where the two differ]({docs}explanation/price-of-parity.md)."
     )
-    lines[-1] += f"[How it was measured]({docs}explanation/price-of-parity.md)."
-    lines += [
-        "",
-        "The table's years are of a simpler process with the city's true figures. "
-        f"[Both scores, and where they differ]({docs}explanation/price-of-parity.md).",
-    ]
     return "\n".join(lines)
 
 
-def _say_far_off(slug: str, one: dict[str, Any]) -> str:
-    """Why a domain's row of the table is no headline."""
+def _say_far_off(slug: str, one: dict[str, Any], shown: str) -> str:
+    """Why a domain's figures are no headline."""
     return (
-        f"**{get_domain(slug).title}** is no headline: under today's rule the process these years "
-        f"are of finds {100 * one['covers']:.1f} of 100 problems in time, the made-up city itself "
+        f"**{get_domain(slug).title}**: do not rely on what the {shown} says. Under today's rule "
+        f"its process finds {100 * one['covers']:.1f} of 100 problems, the made-up city itself "
         f"{100 * one['covers_in_city']:.1f}."
     )
 
@@ -124,7 +120,7 @@ def _say_far_off(slug: str, one: dict[str, Any]) -> str:
 def _table(of: dict[str, dict[str, Any]]) -> list[str]:
     lines = [
         "| domain | gap, today's rule | gap, learned rule | found, against today's rule | visits | "
-        "smaller gap in | today's rule finds, of 100: here, in the city itself |",
+        "smaller gap in | today's rule finds, of 100: here, in the city |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for slug, one in of.items():
@@ -146,14 +142,14 @@ def _of_hundred(share: float | None) -> str:
 
 
 def _say_domain(slug: str, one: dict[str, Any]) -> str:
-    """What came out in a domain: in the city itself where it was played, and in the process."""
-    there = (
-        f"from **{_points(one['today'])} to {_points(one['learned'])} points**, "
-        f"{_found(one['found'])}, {_visits(one)}"
-    )
+    """What came out in a domain: in the city itself where it was played, else in the process."""
     title, found = get_domain(slug).title, of_domain(slug)
     if len(found) < FEWEST:
-        return f"**{title}**: the learned rule cuts the gap {there}; it was not played in the city."
+        return (
+            f"**{title}**: the gap falls from **{_points(one['today'])} to "
+            f"{_points(one['learned'])} points**, {_found(one['found'])}, {_visits(one)}. It was "
+            "not played day by day."
+        )
     before, after = (
         over_cities([one["in_city"][name]["gap"] for one in found])
         for name in ("today's rule", PRICED)
@@ -164,10 +160,9 @@ def _say_domain(slug: str, one: dict[str, Any]) -> str:
     )
     more = f"finding {abs(mean):.1f} of 100 problems {'more' if mean > 0 else 'fewer'}"
     return (
-        f"**{title}**: in the made-up city itself, day by day, the learned rule cuts the gap from "
-        f"**{_points(before)} to {_points(after)} points** in {len(found)} cities (chance alone "
-        f"shows {noise:.1f}), {'finding as much' if low <= 0.0 <= high else more}; in the simpler "
-        f"process of the table {there}."
+        f"**{title}**: the learned rule cuts the gap from **{_points(before)} to {_points(after)} "
+        f"points**, {'finding as much' if low <= 0.0 <= high else more} ({len(found)} cities, "
+        f"played day by day; chance alone shows a gap of {noise:.1f})."
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from parity311.arrays import jax, jnp
+from parity311.arrays import jax, jitted, jnp
 from parity311.errors import InputError
 from parity311.mdp.contract import Policy
 from parity311.mdp.equity import FEATURE_SCALE
@@ -178,9 +178,19 @@ def hold_to_share(margins: np.ndarray, share: float) -> tuple[float, float]:
 
 def hold_margin(margin: jax.tree_util.Partial, observations: np.ndarray, share: float) -> Threshold:
     """Rule that takes action 1 on this share of the observations (n, n_features)."""
-    margins = np.asarray(jax.vmap(margin)(jnp.asarray(observations, jnp.float32)))
+    n_rows = len(observations)
+    # Filled up, so that tables of about the same length share a program.
+    filled = np.zeros((1 << (max(n_rows, 1) - 1).bit_length(), observations.shape[1]), np.float32)
+    filled[:n_rows] = observations
+    margins = np.asarray(_margins(margin, filled))[:n_rows]
     threshold, tie_chance = hold_to_share(margins, share)
     return Threshold(margin, jnp.float32(threshold), jnp.float32(tie_chance))
+
+
+@jitted()
+def _margins(margin: jax.tree_util.Partial, observations: jax.Array) -> jax.Array:
+    """Margin of every row (n, n_features), in one program where each step would be one."""
+    return jax.vmap(margin)(observations)
 
 
 def feature_margin(column: int) -> jax.tree_util.Partial:

@@ -161,10 +161,13 @@ def _evaluate(
     how = {"n_steps": length, "n_warm": n_warm, "is_own": is_own, "with_saved": with_saved}
     play = partial(_play, **how)
 
-    def play_part(part: jax.Array) -> Any:
-        return jax.block_until_ready(play(harness, process, *arguments, part))
+    kind = jax.random.key_impl(keys)
 
-    first, *rest = jnp.split(keys, n_parts)
+    def play_part(part: np.ndarray) -> Any:
+        own = jax.random.wrap_key_data(part, impl=kind)
+        return jax.block_until_ready(play(harness, process, *arguments, own))
+
+    first, *rest = np.split(np.asarray(jax.random.key_data(keys)), n_parts)
     # The first compiles the program alone: two that need it at once would both compile it.
     parts = [play_part(first)]
     with ThreadPoolExecutor(N_THREADS) as pool:

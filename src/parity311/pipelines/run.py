@@ -12,10 +12,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass, field, replace
+from itertools import count
 from pathlib import Path
-from threading import Event
+from threading import Condition, Event
 from typing import Any
 
 import jax
@@ -59,7 +60,7 @@ DAYS_A_YEAR = 365.0
 MOST_TIMES = 4
 """How many times the usual episodes are played where they are short, at most."""
 SIDE_BY_SIDE = 2
-"""Domains taken at once: the project's figures are for two cores."""
+"""Domains, or sources of one, taken at once: the project's figures are for two cores."""
 Stage = Callable[[str], AbstractContextManager[None]]
 """(name of a part) -> a context that measures it"""
 SCENARIOS = (("strong", "scarce"), ("measured", "calibrated"))
@@ -190,6 +191,26 @@ class _Stopped(Exception):
     """Another domain failed, or the user has had enough."""
 
 
+@dataclass
+class _Ahead:
+    """How far a source of a domain has come, for the next one, which follows it."""
+
+    n_ended: float = 0
+    """stages behind it"""
+    changed: Condition = field(default_factory=Condition)
+
+    def has_ended(self, n_stages: float) -> None:
+        """Tell who follows that so many stages are behind this source."""
+        with self.changed:
+            self.n_ended = n_stages
+            self.changed.notify_all()
+
+    def wait_for(self, n_stages: int) -> None:
+        """Wait until so many stages are behind this source."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.n_ended >= n_stages)
+
+
 def _take_all(
     run: RunWriter,
     domains: Sequence[Domain],
@@ -199,9 +220,8 @@ def _take_all(
 ) -> list[tuple[DomainResult, dict[float, Path]]]:
     """Every domain through every source, with its policies as packages.
 
-    Domains are taken side by side, the sources of one in turn.
-
-    Sources of one domain share compiled programs, those of two share none. Programs and their
+    Two at a time. Sources of one domain share compiled programs, so a later one enters a stage only
+    when the one before has left it and all that the stage compiles is there. Programs and their
     compiler leave Python's lock, so that threads are enough.
     """
     stopped = Event()
@@ -211,26 +231,57 @@ def _take_all(
             raise _Stopped
         progress(part, so_far, total)
 
-    def take_one(domain: Domain) -> list[tuple[DomainResult, dict[float, Path]]]:
-        found = []
-        for records in sources:
+    def take_one(
+        domain: Domain, records: Records, before: _Ahead | None, own: _Ahead
+    ) -> tuple[DomainResult, dict[float, Path]]:
+        numbers = count(1)
+
+        @contextmanager
+        def stage(name: str) -> Iterator[None]:
+            number = next(numbers)
+            if before is not None:
+                before.wait_for(number)
+            if stopped.is_set():
+                raise _Stopped
+            with run.stage(name):
+                yield
+            own.has_ended(number)
+
+        try:
             # Opened again: a connection to records serves one thread.
             mine = open_records(records.folder)
-            result = take_domain(domain, mine, config, tell, run.stage)
-            with run.stage(f"{domain.slug} ({scenario_of(mine).words}): packages"):
-                found.append((result, keep_packages(run, result.trained, result.world)))
-        return found
+            result = take_domain(domain, mine, config, tell, stage)
+            with stage(f"{domain.slug} ({scenario_of(mine).words}): packages"):
+                return result, keep_packages(run, result.trained, result.world)
+        except BaseException:
+            stopped.set()
+            raise
+        finally:
+            own.has_ended(math.inf)
 
+    # Whoever is waited for comes earlier in the line than who waits.
+    line = [(0, domain) for domain in domains]
+    line += [(place, one) for place in range(1, len(sources)) for one in reversed(domains)]
+    ahead = {(place, one.slug): _Ahead() for place, one in line}
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        taken = [pool.submit(take_one, domain) for domain in domains]
+        taken = {
+            (place, one.slug): pool.submit(
+                take_one, one, sources[place], ahead.get((place - 1, one.slug)),
+                ahead[place, one.slug],
+            )
+            for place, one in line
+        }  # fmt: skip
         try:
-            for finished in as_completed(taken):
-                finished.result()
+            for finished in as_completed(taken.values()):
+                # Who was stopped is not why: the one that failed ends too, and says it.
+                with suppress(_Stopped):
+                    finished.result()
         except BaseException:
             stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return [result for one in taken for result in one.result()]
+    places = range(len(sources))
+    return [taken[place, domain.slug].result() for domain in domains for place in places]
 
 
 def get_playable(slug: str) -> Domain:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from threading import Barrier, Lock
+from threading import Barrier, Event, Lock
 from time import monotonic, sleep
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +28,7 @@ def take_with(
     records: Path,
     place: Path,
     monkeypatch: pytest.MonkeyPatch,
+    packages: Callable[..., Any] = lambda *_: {},
 ) -> list[tuple[str, str]]:
     """Run with these domains, each taken by a function of ours; which cities were asked for."""
     asked: list[tuple[str, str]] = []
@@ -41,7 +42,7 @@ def take_with(
     monkeypatch.setattr(whole_way, "building_beside", lambda *_: nullcontext(lambda: None))
     monkeypatch.setattr(whole_way, "add_city", lambda run, records: None)
     monkeypatch.setattr(whole_way, "take_domain", take)
-    monkeypatch.setattr(whole_way, "keep_packages", lambda *_: {})
+    monkeypatch.setattr(whole_way, "keep_packages", packages)
     with pytest.raises(Taken):
         run_pipeline(
             RunConfig(domains=domains), runs=place / "runs", cities=place,
@@ -87,6 +88,64 @@ def test_domains_are_taken_side_by_side_and_stop_together(
 
     take_with(take, ("boiler", "heat"), tiny_records, tmp_path, monkeypatch)
     assert len(told) < 6_000
+
+
+def test_a_later_source_follows_stage_by_stage_and_domains_share_the_time(
+    tiny_records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a source compiles is there when the next one of its domain comes to that stage."""
+    seen: list[tuple[str, int, str]] = []
+    lock, turns, second = Lock(), Counter[str](), Event()
+
+    def take(
+        domain: Any, records: Records, config: RunConfig, progress: Any, stage: Any
+    ) -> SimpleNamespace:
+        with lock:
+            source = turns[domain.slug]
+            turns[domain.slug] += 1
+        for name in ("training", "comparison"):
+            with stage(name):
+                seen.append((domain.slug, source, f"{name} begins"))
+                if (source, name) == (0, "comparison"):
+                    # The first is still at it when the second has begun; nobody waits for its end.
+                    assert second.wait(timeout=60)
+                if (source, name) == (1, "training"):
+                    second.set()
+                seen.append((domain.slug, source, f"{name} ends"))
+        return SimpleNamespace(trained=None, world=None)
+
+    def packages(*_: Any) -> dict[float, Path]:
+        if turns["boiler"] == 2 and seen[-1][1:] == (1, "comparison ends"):
+            raise Taken
+        return {}
+
+    take_with(take, ("boiler",), tiny_records, tmp_path, monkeypatch, packages)
+    for name in ("training", "comparison"):
+        assert seen.index(("boiler", 0, f"{name} ends")) < seen.index(
+            ("boiler", 1, f"{name} begins")
+        )
+    begun = seen.index(("boiler", 1, "training begins"))
+    assert begun < seen.index(("boiler", 0, "comparison ends"))
+
+
+def test_who_waits_for_a_source_that_failed_does_not_wait_for_ever(
+    tiny_records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered: list[str] = []
+    lock = Lock()
+
+    def take(domain: Any, records: Records, config: RunConfig, progress: Any, stage: Any) -> None:
+        with lock:
+            is_first = not entered
+            entered.append("began")
+        with stage("training"):
+            assert is_first, "the second entered a stage that the first never left"
+            while len(entered) < 2:
+                sleep(0.01)
+            raise Taken
+
+    take_with(take, ("boiler",), tiny_records, tmp_path, monkeypatch)
+    assert len(entered) == 2
 
 
 def test_other_cities_are_built_beside_the_first(
