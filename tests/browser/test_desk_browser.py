@@ -173,7 +173,11 @@ class Keyboard:
         self.base, self.context = base, browser.new_context()
         self.page = self.context.new_page()
         self.problems: list[str] = []
-        self.page.on("console", lambda one: self.problems.append(f"{one.type}: {one.text}"))
+        self.page.on("console", self._note)
+
+    def _note(self, one: Any) -> None:
+        if one.type in ("error", "warning"):
+            self.problems.append(one.text)
 
     def reach(self, selector: str) -> None:
         """Go on with the tabulator until this has the focus, which can be seen."""
@@ -237,6 +241,7 @@ def test_a_supervisor_suspends_by_keyboard(served: tuple[SmallDesk, str], browse
     user = Keyboard(browser, base)
     user.log_in(small, "supervisor")
     for said, is_in in (("suspended", False), ("resumed", True)):
+        user.page.goto(f"{base}/office")
         user.write("[name=reason]", f"{said} to try it")
         user.press("form[action='/office/heat/act'] button", "**said=acted")
         assert (small.desk.registry.deciding("heat") is not None) == is_in

@@ -97,7 +97,7 @@ def _tell(desk: Desk, hook: HookRow) -> int:
 
 def _send(desk: Desk, hook: HookRow, entry: LogEntry) -> str:
     """Send one entry; why it was not taken, or nothing."""
-    details = entry.details
+    details = ledger.details_of(entry)
     message = {
         "entry": entry.seq, "at": entry.at, "act": entry.action, "domain": entry.domain,
         "version": entry.version, "complaint_id": details.get("case", ""), "hash": entry.hash,

@@ -259,8 +259,15 @@ def test_a_changed_byte_is_found(small: SmallDesk) -> None:
         session.execute(text("DROP TRIGGER desk_log_no_update"))
         session.execute(text("UPDATE desk_log SET actor = 'somebody' WHERE seq = 1"))
     assert small.problems == ["entry 1 was changed: its columns are not what its line says"]
+    changed = "UPDATE desk_log SET payload = '{}' || substr(payload, 2) WHERE seq = 1"
     with database.writing() as session:
         session.execute(text("UPDATE desk_log SET actor = 'intake' WHERE seq = 1"))
+        # One byte of a line, after which it can no longer be read.
+        session.execute(text(changed.format("[")))
+    assert small.problems[0] == "entry 1 was changed: its hash is another"
+    assert small.browser("auditor").get("/audit").status_code == 200
+    with database.writing() as session:
+        session.execute(text(changed.format("{")))
         session.execute(text("UPDATE desk_cases SET chosen = 'defer' WHERE decided_seq = 2"))
     assert small.problems == [f"case {names[1]} stands otherwise than the log says"]
 
