@@ -92,6 +92,17 @@ def serve_command(
         ),
     ] = 0.05,
     runs: Runs = Path("runs"),
+    provider: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of the identity provider that staff log in with (TOML, OpenID Connect).",
+            dir_okay=False,
+        ),
+    ] = None,
+    own_machine: Annotated[
+        bool,
+        typer.Option(help="Let administrators name systems on this machine, such as 127.0.0.1."),
+    ] = False,
     behind_https: Annotated[
         bool, typer.Option(help="A proxy before the desk speaks HTTPS: cookies for it alone.")
     ] = False,
@@ -128,6 +139,8 @@ def serve_command(
         blind_share=blind,
         runs=runs,
         levels=levels,
+        provider=provider,
+        own_machine=own_machine,
     )
     desk, played, made = open_desk(config)
     for name, password in made:

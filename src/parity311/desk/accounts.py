@@ -7,26 +7,39 @@ the desk is first started.
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from threading import BoundedSemaphore
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from parity311.desk.permissions import Role
-from parity311.desk.refusals import DeskRefusal, NoLoginError, NothingThereError
+from parity311.desk.refusals import (
+    DeskRefusal,
+    NoLoginError,
+    NothingThereError,
+    OvertakenError,
+    TooManyError,
+)
 from parity311.desk.tables import AccountRow, LoginRow
 from parity311.errors import unknown_name
 
+NAME = re.compile(r"[^\W_][\w.@+-]{0,59}")
 LOGIN_HOURS = 12
 IDLE_MINUTES = 60
 """A login ends after so long without a request (WCAG 2.2.1: what was typed is not lost, the page
 says so and the form comes back after logging in)."""
 SHORTEST_PASSWORD = 10
+HASHES_AT_ONCE, HASH_WAIT_SECONDS = 2, 10.0
+"""A hash takes 64 MB and a core on purpose: many who try at once must not take them all."""
 SAMPLE_ACCOUNTS = {
     "intake": Role.INTAKE,
     "supervisor": Role.SUPERVISOR,
@@ -41,6 +54,9 @@ class Actor:
 
     name: str = ""
     role: Role = Role.PUBLIC
+
+
+_hashing = BoundedSemaphore(HASHES_AT_ONCE)
 
 
 @cache
@@ -62,54 +78,98 @@ def draw_password() -> str:
     return secrets.token_urlsafe(9)
 
 
-def make_account(session: Session, name: str, role: str, password: str) -> None:
-    """Make an account, or refuse a name that is taken or a password that is short."""
-    if role not in tuple(Role) or role == Role.PUBLIC:
-        raise unknown_name("role", role, [one for one in Role if one != Role.PUBLIC])
-    if not name.replace("-", "").replace(".", "").isalnum() or len(name) > 60:
+def make_account(session: Session, name: str, role: str, password_hash: str) -> None:
+    """Make an account, or refuse a name that is taken; without a hash no password opens it."""
+    _check_role(role)
+    if not NAME.fullmatch(name):
         raise DeskRefusal(
-            f"The name {name[:60]!r} was given; allowed are up to 60 letters, digits, dots and "
-            "dashes."
+            f"The name {name[:60]!r} was given; allowed are up to 60 letters, digits, dots, dashes "
+            "and what an e-mail address has."
         )
     if session.get(AccountRow, name) is not None:
         raise DeskRefusal(f"There is an account {name!r}; choose another name.")
-    session.add(AccountRow(name=name, role=role, password_hash=_hash(password), made_at=utc_now()))
+    session.add(AccountRow(name=name, role=role, password_hash=password_hash, made_at=utc_now()))
 
 
-def change_password(session: Session, name: str, old: str, new: str) -> None:
-    """Change one's password and end all of one's logins, in one go."""
+def check_own_password(session: Session, name: str, password: str) -> str:
+    """The stored hash of who knows their password; hashing takes long, so no turn is held."""
     row = session.get(AccountRow, name)
-    if row is None or not _is_right(row.password_hash, old):
+    if row is None or not _is_right(row.password_hash, password):
         raise DeskRefusal("The present password is another; nothing was changed.")
-    row.password_hash = _hash(new)
+    return row.password_hash
+
+
+def set_password(
+    session: Session, name: str, password_hash: str, before: str | None = None
+) -> None:
+    """Give an account another password and end all its logins, in one go.
+
+    `before` is the stored hash that was checked; who changed it meanwhile was first.
+    """
+    row = _find(session, name)
+    if before is not None and row.password_hash != before:
+        raise OvertakenError("The password was changed meanwhile; log in with the new one.")
+    row.password_hash = password_hash
     end_logins(session, name)
 
 
 def change_account(session: Session, name: str, role: str, is_active: bool) -> None:
     """Give an account another role, or close it; whoever is logged in with it no longer is."""
-    row = session.get(AccountRow, name)
-    if row is None:
-        raise NothingThereError(f"There is no account {name!r}; the list has those there are.")
-    if role not in tuple(Role) or role == Role.PUBLIC:
-        raise unknown_name("role", role, [one for one in Role if one != Role.PUBLIC])
+    row = _find(session, name)
+    _check_role(role)
+    if row.role == Role.ADMINISTRATOR and row.is_active:
+        others = select(func.count()).where(
+            AccountRow.role == Role.ADMINISTRATOR, AccountRow.is_active, AccountRow.name != name
+        )
+        if (role != Role.ADMINISTRATOR or not is_active) and not session.scalar(others):
+            raise DeskRefusal(
+                f"{name} is the last administrator, and nobody could manage accounts without; "
+                "make another one first."
+            )
     row.role, row.is_active = role, is_active
     end_logins(session, name)
 
 
-def _hash(password: str) -> str:
+def _check_role(role: str) -> None:
+    if role not in tuple(Role) or role == Role.PUBLIC:
+        raise unknown_name("role", role, [one for one in Role if one != Role.PUBLIC])
+
+
+def _find(session: Session, name: str) -> AccountRow:
+    row = session.get(AccountRow, name)
+    if row is None:
+        raise NothingThereError(f"There is no account {name[:60]!r}; the list has those there are.")
+    return row
+
+
+def hash_password(password: str) -> str:
+    """What is stored of a password; one that is too short or too long is refused."""
     if not SHORTEST_PASSWORD <= len(password) <= 200:
         raise DeskRefusal(
             f"A password of {len(password)} characters was given; allowed are "
             f"{SHORTEST_PASSWORD} to 200."
         )
-    return _hasher().hash(password)
+    with _one_of_few():
+        return _hasher().hash(password)
 
 
 def _is_right(password_hash: str, password: str) -> bool:
     try:
-        return _hasher().verify(password_hash, password)
+        with _one_of_few():
+            return _hasher().verify(password_hash or _nobodys_hash(), password)
     except (VerificationError, InvalidHashError):
         return False
+
+
+@contextmanager
+def _one_of_few() -> Iterator[None]:
+    """Hash beside few others at most."""
+    if not _hashing.acquire(timeout=HASH_WAIT_SECONDS):
+        raise TooManyError("Too many people are logging in at this moment; try again in a minute.")
+    try:
+        yield
+    finally:
+        _hashing.release()
 
 
 @cache
@@ -121,10 +181,21 @@ def _nobodys_hash() -> str:
 def find_account(session: Session, name: str, password: str) -> Actor:
     """Who has this name and password; the same refusal whichever is wrong."""
     row = session.get(AccountRow, name)
-    is_right = _is_right(row.password_hash if row else _nobodys_hash(), password)
+    is_right = _is_right(row.password_hash if row else "", password)
     if row is None or not is_right or not row.is_active:
         raise NoLoginError(
             "No account has this name and password; try again, or ask the administrator."
+        )
+    return Actor(row.name, Role(row.role))
+
+
+def known_account(session: Session, name: str) -> Actor:
+    """The account of somebody whom an identity provider vouched for."""
+    row = session.get(AccountRow, name)
+    if row is None or not row.is_active:
+        raise NoLoginError(
+            "You are known to the identity provider, but have no account here; ask the "
+            "administrator for one."
         )
     return Actor(row.name, Role(row.role))
 

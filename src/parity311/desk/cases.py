@@ -272,7 +272,7 @@ def read_case(session: Session, complaint_id: str, now: datetime) -> dict[str, A
         "likely_duplicates": likely_duplicates(session, row),
         "log": [
             {"seq": one.seq, "at": one.at, "actor": one.actor, "action": one.action,
-             "reason": one.reason, "chosen": one.details.get("chosen", "")}
+             "reason": one.reason, "chosen": ledger.details_of(one).get("chosen", "")}
             for one in log
         ],
     })  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from parity311.desk.identity import Provider
 from parity311.desk.offices import DeskOffice
 from parity311.desk.refusals import NothingThereError
 from parity311.desk.tables import SettingRow
@@ -70,6 +71,10 @@ class Desk:
     """share of new cases that staff decide before they see what is recommended"""
     runs: Path | None = None
     """folder of runs that auditors and groups are shown"""
+    own_machine: bool = False
+    """whether other systems may be on this machine, which is else not asked"""
+    provider: Provider | None = None
+    """who else says who staff are"""
     more: dict[str, Any] = field(default_factory=dict)
     """what rooms keep between requests, by the name of the room"""
 

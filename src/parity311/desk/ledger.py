@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +21,7 @@ from parity311.lifecycle.chain import COLUMNS, FIRST, LogEntry, add_entry, chain
 
 ENTRY_FIELDS = (*COLUMNS, "payload", "previous_hash", "hash")
 ACCEPT, OVERRIDE, UNDO, MERGE = "accept", "override", "undo", "merge"
+ROWS_AT_ONCE = 1000
 DECISIONS = (ACCEPT, OVERRIDE, MERGE)
 """Acts after which a case is decided."""
 MERGED = "duplicate"
@@ -85,23 +87,45 @@ def daily_heads(session: Session, days: int = 60) -> list[dict[str, Any]]:
 
 def ledger_problems(session: Session) -> list[str]:
     """What does not fit in the log, or between it and the cases; an empty list is what you want."""
-    entries = read_log(session)
-    found = chain_problems(entries)
     told: dict[str, tuple[str, int]] = {}
-    for entry in entries:
-        case = entry.details.get("case")
-        if entry.action in DECISIONS:
-            if case in told:
-                found.append(f"entry {entry.seq} decides {case} a second time")
-            told[str(case)] = (entry.details["chosen"], entry.seq)
-        elif entry.action == UNDO:
-            told.pop(str(case), None)
+    twice: list[str] = []
+
+    def passing() -> Iterator[LogEntry]:
+        fields = (getattr(DeskLogRow, name) for name in ENTRY_FIELDS)
+        asked = select(*fields).order_by(DeskLogRow.seq)
+        # One after the other: a log of years does not fit into memory.
+        for row in session.execute(asked.execution_options(yield_per=ROWS_AT_ONCE)):
+            entry = LogEntry(**dict(zip(ENTRY_FIELDS, row, strict=True)))
+            details = details_of(entry)
+            case = str(details.get("case"))
+            if entry.action in DECISIONS:
+                if case in told:
+                    twice.append(f"entry {entry.seq} decides {case} a second time")
+                told[case] = (details.get("chosen", ""), entry.seq)
+            elif entry.action == UNDO:
+                told.pop(case, None)
+            yield entry
+
+    entries = passing()
+    found = chain_problems(entries)
+    for _ in entries:
+        pass  # what follows on a gap decides cases all the same
+    found += twice
     decided = select(CaseRow.complaint_id, CaseRow.chosen, CaseRow.decided_seq)
     stands = {row[0]: (row[1], row[2]) for row in session.execute(decided) if row[2]}
     for case in sorted(stands.keys() | told.keys()):
         if stands.get(case) != told.get(case):
             found.append(f"case {case} stands otherwise than the log says")
     return found
+
+
+def details_of(entry: LogEntry) -> dict[str, Any]:
+    """What an entry rested on; nothing where its line was changed beyond reading."""
+    try:
+        found = entry.details
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def sealed(words: str) -> tuple[str, str]:

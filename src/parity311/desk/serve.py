@@ -12,15 +12,16 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from parity311.desk.accounts import SAMPLE_ACCOUNTS, draw_password, make_account
+from parity311.desk.accounts import SAMPLE_ACCOUNTS, draw_password, hash_password, make_account
 from parity311.desk.app import make_app
 from parity311.desk.desk import OPENED, CityClock, Desk, TractPlace
+from parity311.desk.identity import read_provider
 from parity311.desk.intake import NewComplaint, take_backlog
 from parity311.desk.keeper import make_keepers
 from parity311.desk.offices import DeskOffice, Promised
 from parity311.desk.replay import CityReplay, start_replay
 from parity311.desk.tables import AccountRow, SettingRow
-from parity311.desk.telling import make_teller
+from parity311.desk.telling import follow_server, make_teller
 from parity311.desk.todays_rule import open_todays_rule
 from parity311.errors import InputError
 from parity311.lifecycle.registry import Registry
@@ -59,6 +60,10 @@ class ServeConfig:
     runs: Path | None = None
     levels: tuple[Path, ...] = ()
     """files of service levels, one a domain at most"""
+    provider: Path | None = None
+    """file of an identity provider"""
+    own_machine: bool = False
+    """whether other systems may be on this machine"""
 
 
 def open_desk(config: ServeConfig) -> tuple[Desk, CityReplay | None, list[tuple[str, str]]]:
@@ -73,6 +78,7 @@ def open_desk(config: ServeConfig) -> tuple[Desk, CityReplay | None, list[tuple[
     moment = _first_moment(records, config)
     places = read_places(records)
     promised = read_promised(config, records, places)
+    provider = read_provider(config.provider) if config.provider else None
     journals = {domain: read_journal(records, domain, moment) for domain in config.domains}
     packages = {
         domain: open_todays_rule(config.folder / "todays-rule" / domain, domain)
@@ -100,6 +106,8 @@ def open_desk(config: ServeConfig) -> tuple[Desk, CityReplay | None, list[tuple[
         behind_https=config.behind_https,
         blind_share=config.blind_share,
         runs=config.runs,
+        provider=provider,
+        own_machine=config.own_machine,
     )
     take_over(desk, records, moment)
     made = make_sample_accounts(desk)
@@ -226,7 +234,7 @@ def make_sample_accounts(desk: Desk) -> list[tuple[str, str]]:
             return []
         made = [(name, draw_password()) for name in SAMPLE_ACCOUNTS]
         for name, password in made:
-            make_account(session, name, SAMPLE_ACCOUNTS[name], password)
+            make_account(session, name, SAMPLE_ACCOUNTS[name], hash_password(password))
     path = desk.folder / ACCOUNTS_FILE
     before = os.umask(0o077)
     try:
@@ -242,7 +250,9 @@ def serve(desk: Desk, replay: CityReplay | None, host: str, port: int,
     import anyio.to_thread
     import uvicorn
 
-    keepers = make_keepers(desk, replay)
+    teller = make_teller()
+    keepers = desk.more["keepers"] = make_keepers(desk, replay, teller)
+    follow_server(teller)
 
     def starts() -> None:
         anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
@@ -256,9 +266,9 @@ def serve(desk: Desk, replay: CityReplay | None, host: str, port: int,
         for one in keepers:
             one.stop()
 
-    app = make_app(desk, starts=starts, stops=stops, teller=make_teller())
+    app = make_app(desk, starts=starts, stops=stops, teller=teller)
     with desk.database.kept_open():
         uvicorn.run(
-            app, host=host, port=port, log_level="warning", access_log=False,
+            app, host=host, port=port, log_level="warning", log_config=None, access_log=False,
             timeout_graceful_shutdown=10, server_header=False,
         )  # fmt: skip

@@ -9,6 +9,7 @@ nothing.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -17,6 +18,8 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,6 +46,35 @@ GIVEN, MAP, FOUND, PROBLEM, WORKING = (
 )  # fmt: skip
 MOST_KEPT = 50
 """Uploads that a desk keeps."""
+MOST_UNPACKED = 400_000_000
+"""Bytes that an upload may have once it is unpacked: twenty times what may be sent."""
+PIECE = 1 << 20
+
+
+def refuse_swollen(path: Path) -> None:
+    """Refuse a file that is small as it was sent and fills the disk unpacked."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    n = 0
+    try:
+        if start.startswith(b"\x1f\x8b"):
+            with gzip.open(path, "rb") as packed:
+                while n <= MOST_UNPACKED and (piece := packed.read(PIECE)):
+                    n += len(piece)
+        elif start.startswith(b"PK"):
+            with zipfile.ZipFile(path) as packed:
+                n = sum(one.file_size for one in packed.infolist())
+                # What a part says of its size is held to by reading it.
+                if n <= MOST_UNPACKED and packed.testzip() is not None:
+                    raise zipfile.BadZipFile("a part is not what it says")
+    except (OSError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile,
+            NotImplementedError) as error:  # fmt: skip
+        raise DeskRefusal("The file cannot be unpacked; export it again.") from error
+    if n > MOST_UNPACKED:
+        raise DeskRefusal(
+            f"Unpacked, the file has more than {MOST_UNPACKED // 10**6} MB; read it in by "
+            "`parity311 records import`."
+        )
 
 
 def keep(root: Path, files: Mapping[str, tuple[str, bytes]], by: str) -> str:
@@ -65,6 +97,7 @@ def keep(root: Path, files: Mapping[str, tuple[str, bytes]], by: str) -> str:
     try:
         for part, one in plain.items():
             (folder / one["file"]).write_bytes(files[part][1])
+            refuse_swollen(folder / one["file"])
         given = {"by": by, "at": datetime.now(UTC).isoformat(timespec="seconds"), "files": plain}
         write_text_aside(folder / GIVEN, to_json(given))
         place(root, name, {})  # a file that is no table is refused before it is kept

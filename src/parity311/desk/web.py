@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, get_type_hints
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -22,6 +22,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from parity311.desk import georeport
 from parity311.desk.accounts import Actor, note_seen, who_is
 from parity311.desk.desk import Desk
+from parity311.desk.identity import SECONDS_AWAY
 from parity311.desk.languages import ENGLISH, direction, speak
 from parity311.desk.permissions import FIRST_PAGE, PERMISSIONS, Role, may
 from parity311.desk.refusals import NoLoginError, NotAllowedError
@@ -247,6 +248,19 @@ def set_cookie(response: Response, desk: Desk, token: str) -> None:
         response.delete_cookie(name, path="/", secure=desk.behind_https, httponly=True)
 
 
+def away_name(desk: Desk) -> str:
+    """The cookie of a browser whose user is logging in at the identity provider."""
+    return f"{cookie_name(desk)}_away"
+
+
+def set_away(response: Response, desk: Desk, kept: str) -> None:
+    """Remember in the browser that somebody is away, for a while; or that they are back."""
+    response.set_cookie(
+        away_name(desk), quote(kept), max_age=SECONDS_AWAY if kept else 0, httponly=True,
+        secure=desk.behind_https, samesite="lax", path="/",
+    )  # fmt: skip
+
+
 def wants_json(request: Request) -> bool:
     """Whether a program asks, or the desk's own module."""
     path = request.url.path
@@ -305,7 +319,8 @@ def render_error(request: Request, status: int, message: str) -> Response:
         return georeport.answer_error(request.url.path, status, message)
     if wants_json(request):
         return json_response({"error": {"code": status, "message": message}}, status)
-    if status == 401 and request.method == "GET":
+    # Who was just refused a login reads why, and is not sent to log in again.
+    if status == 401 and request.method == "GET" and not request.url.path.startswith("/login"):
         back = urlencode({"to": request.url.path})
         return RedirectResponse(f"/login?{back}", status_code=303)
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -97,7 +97,7 @@ def _write(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def chain_problems(entries: Sequence[LogEntry]) -> list[str]:
+def chain_problems(entries: Iterable[LogEntry]) -> list[str]:
     """What does not fit in a log, a line each; an empty list is what you want."""
     found, previous, at = [], FIRST, ""
     for place, entry in enumerate(entries, start=1):

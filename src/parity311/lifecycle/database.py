@@ -152,7 +152,9 @@ class Database:
             pool = {"poolclass": QueuePool, "max_overflow": MOST_CONNECTIONS}
         if not self.is_file:
             options = {"connect_timeout": CONNECT_SECONDS, "application_name": "parity311"}
-            return create_engine(self.url, connect_args=options, pool_pre_ping=keeps, **pool)
+            return create_engine(
+                self.url, connect_args=options, pool_pre_ping=keeps, hide_parameters=True, **pool
+            )
         path = Path(str(self.url.database))
         if makes:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -164,7 +166,8 @@ class Database:
         connect = partial(
             sqlite3.connect, name, uri=True, timeout=WAIT_SECONDS, check_same_thread=not keeps
         )
-        engine = create_engine("sqlite://", creator=connect, **pool)
+        # What a person wrote is a parameter, and must not get into an error's words.
+        engine = create_engine("sqlite://", creator=connect, hide_parameters=True, **pool)
         event.listen(engine, "connect", _set_up_file)
         event.listen(engine, "begin", _begin_on_file)
         if keeps:

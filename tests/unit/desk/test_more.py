@@ -23,7 +23,8 @@ from tests.unit.desk.staff import START, SmallDesk, cases_of
 
 from parity311.desk.exporting import export_desk
 from parity311.desk.figures import read_anchoring
-from parity311.desk.partners import SIGNATURE, ask_sources, tell_partners
+from parity311.desk.partners import SIGNATURE, tell_partners
+from parity311.desk.sources import ask_sources
 from parity311.errors import RecordsError
 from parity311.feeds.desk_export import import_desk_export
 from parity311.lifecycle.database import Database
@@ -172,6 +173,7 @@ def other_system(answer: Any) -> Iterator[tuple[str, list[tuple[dict[str, str], 
 
 
 def test_every_decision_is_told_once_and_signed(small: SmallDesk) -> None:
+    small.desk.own_machine = True
     clerk, boss = small.browser("intake"), small.browser("administrator")
     names = [one["complaint_id"] for one in cases_of(clerk)[:3]]
     clerk.post(f"/case/{names[0]}/accept")  # before anybody was to be told
@@ -201,6 +203,7 @@ def test_every_decision_is_told_once_and_signed(small: SmallDesk) -> None:
 
 @pytest.mark.parametrize("kind", ["georeport", "socrata"])
 def test_another_system_is_asked_for_complaints(small: SmallDesk, kind: str) -> None:
+    small.desk.own_machine = True
     place = next(iter(small.desk.places.values()))
     at = (START - timedelta(hours=2)).isoformat()
     plain = [(1, "Heat", place.latitude, "open"), (2, "Heat", place.latitude, "closed"),

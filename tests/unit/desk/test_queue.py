@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from threading import Thread
+from threading import BoundedSemaphore, Thread
 from time import sleep
 from typing import Any
 
@@ -21,6 +21,7 @@ from parity311.desk import accounts, cases, intake
 from parity311.desk.intake import NewComplaint, take_in
 from parity311.desk.offices import CameIn
 from parity311.desk.replay import feed
+from parity311.desk.rooms import entrance
 from parity311.desk.tables import CaseRow
 from parity311.errors import InputError, Parity311Error, RegistryError
 from parity311.records.journal_reader import read_journal
@@ -258,8 +259,15 @@ def test_a_changed_byte_is_found(small: SmallDesk) -> None:
         session.execute(text("DROP TRIGGER desk_log_no_update"))
         session.execute(text("UPDATE desk_log SET actor = 'somebody' WHERE seq = 1"))
     assert small.problems == ["entry 1 was changed: its columns are not what its line says"]
+    changed = "UPDATE desk_log SET payload = '{}' || substr(payload, 2) WHERE seq = 1"
     with database.writing() as session:
         session.execute(text("UPDATE desk_log SET actor = 'intake' WHERE seq = 1"))
+        # One byte of a line, after which it can no longer be read.
+        session.execute(text(changed.format("[")))
+    assert small.problems[0] == "entry 1 was changed: its hash is another"
+    assert small.browser("auditor").get("/audit").status_code == 200
+    with database.writing() as session:
+        session.execute(text(changed.format("{")))
         session.execute(text("UPDATE desk_cases SET chosen = 'defer' WHERE decided_seq = 2"))
     assert small.problems == [f"case {names[1]} stands otherwise than the log says"]
 
@@ -311,6 +319,49 @@ class TestAccess:
         assert clerk.get("/queue.json").status_code == 401
         small.passwords["intake"] = "long enough now"
         assert cases_of(small.browser("intake"))
+
+    def test_a_password_that_was_forgotten_is_given_anew(self, small: SmallDesk) -> None:
+        clerk, boss = small.browser("intake"), small.browser("administrator")
+        path = "/accounts/intake/password"
+        assert clerk.post(path, data={"password": "long enough now"}).status_code == 403
+        assert boss.post(path, data={"password": "short"}).status_code == 400
+        assert boss.post(path, data={"password": "long enough now"}).status_code == 200
+        assert clerk.get("/queue.json").status_code == 401
+        small.passwords["intake"] = "long enough now"
+        assert cases_of(small.browser("intake"))
+
+    def test_the_last_administrator_stays(self, small: SmallDesk) -> None:
+        boss = small.browser("administrator")
+        for given in ({"role": "auditor", "is_active": "true"}, {"role": "administrator"}):
+            refused = boss.post("/accounts/administrator", data=given)
+            assert (refused.status_code, "last administrator" in refused.text) == (400, True)
+        more = {"name": "second", "role": "administrator", "password": "long enough now"}
+        assert boss.post("/accounts", data=more).status_code == 200
+        gone = boss.post("/accounts/administrator", data={"role": "administrator"})
+        assert gone.status_code in (200, 401)
+        assert boss.get("/accounts.json").status_code == 401
+
+    def test_one_password_is_not_tried_on_every_name(
+        self, small: SmallDesk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(entrance, "NAMES_AT_ONCE", 5)
+        visitor = small.browser()
+        statuses = [
+            visitor.post("/login", data={"name": f"n{n}", "password": "Summer2026"}).status_code
+            for n in range(7)
+        ]
+        assert statuses == [401] * 5 + [429] * 2
+
+    def test_few_hashes_are_made_at_once(
+        self, small: SmallDesk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Who cannot have a turn is told to wait, and takes no memory."""
+        monkeypatch.setattr(accounts, "HASH_WAIT_SECONDS", 0.01)
+        monkeypatch.setattr(accounts, "_hashing", BoundedSemaphore(1))
+        given = {"name": "intake", "password": small.passwords["intake"]}
+        with accounts._hashing:
+            assert small.browser().post("/login", data=given).status_code == 429
+        assert small.browser("intake").get("/queue.json").status_code == 200
 
     def test_every_answer_has_the_policy_of_its_content(self, small: SmallDesk) -> None:
         for path in ("/login", "/nowhere", "/static/desk.css", "/queue"):

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import re
+import zipfile
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 import textstat
+from sqlalchemy import event
+from tests.postgres import Server
 from tests.served import PRICES, save_package
+from tests.unit.desk.conftest import open_small
 from tests.unit.desk.staff import START, SmallDesk, cases_of
 from tests.unit.lifecycle.offices import WHO, audit_row, write_audit
 
+from parity311.desk import uploads
 from parity311.desk.app import make_app
 from parity311.desk.explaining import ENDED, MOST_WORDS, SENTENCES, explain_case
 from parity311.desk.figures import _cell, read_service
@@ -231,6 +238,90 @@ def test_operators_see_figures_and_no_person(small: SmallDesk) -> None:
     assert any(one["route"] == "/case/{complaint_id}/accept" for one in lines)
     assert name not in out.getvalue()
     assert "intake" not in out.getvalue()
+
+
+def swollen(kind: str) -> bytes:
+    """A file of a few kilobytes that holds two megabytes of a table."""
+    text = b"area,received_at,served\n" + b"x" * 2_000_000
+    if kind == "gz":
+        return gzip.compress(text)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("a.csv", text)
+    body = out.getvalue()
+    # A part that says it is small, in both places where its size stands.
+    lying = len(text).to_bytes(4, "little"), (1000).to_bytes(4, "little")
+    return body.replace(*lying) if kind == "lying" else body
+
+
+@pytest.mark.parametrize("kind", ["gz", "zip", "lying"])
+def test_a_file_that_swells_is_refused(
+    small: SmallDesk, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    auditor, body = small.browser("auditor"), swollen(kind)
+    assert len(body) < 20_000
+    for limit, words in ((1_000_000, "MB" if kind != "lying" else "cannot be unpacked"),):
+        monkeypatch.setattr(uploads, "MOST_UNPACKED", limit)
+        for path, field in (("/records", "complaints"), ("/audit/table", "table")):
+            called = "a.csv" if field == "table" else "a.zip"
+            given = {field: (called, io.BytesIO(body))}
+            refused = auditor.post(path, files=given, headers={"Accept": "application/json"})
+            assert refused.status_code == 400, refused.text
+            assert words in refused.json()["error"]["message"]
+    assert uploads.list_uploads(small.desk.folder / "uploads") == []
+
+
+def test_a_full_disk_loses_nothing_and_is_told(small: SmallDesk) -> None:
+    """Decisions until the disk is full, then with room again: each told one is there, once."""
+    clerk = small.browser("intake")
+    names = [one["complaint_id"] for one in cases_of(clerk)]
+    pages = [0]
+
+    def limit(connection: Any, _: Any) -> None:
+        if pages[0]:
+            connection.execute(f"PRAGMA max_page_count = {pages[0]}")
+
+    engine = small.desk.database._engine
+    event.listen(engine, "connect", limit)
+    pages[0] = 1  # no more than there are
+    told, answer = 0, None
+    for act in ["accept", "undo"] * 100:
+        answer = clerk.post(f"/case/{names[0]}/{act}")
+        if answer.status_code != 200:
+            break
+        told += 1
+    assert answer is not None
+    assert answer.status_code == 503, told
+    assert "Traceback" not in answer.text
+    assert len(small.log) == told
+    assert small.problems == []
+    pages[0] = 0
+    assert clerk.post(f"/case/{names[1]}/accept").status_code == 200
+    assert len(small.log) == told + 1
+    assert small.problems == []
+
+
+def test_a_server_that_goes_away_comes_back(
+    desk_records: Path, desk_files: Path, tmp_path: Path, desk_server: Server
+) -> None:
+    """PostgreSQL stopped and started under kept connections: told meanwhile, then as before."""
+    desk_server.do("CREATE DATABASE away")
+    small = open_small(desk_records, desk_files, desk_server.address("away"))
+    with small.desk.database.kept_open():
+        clerk = small.browser("intake")
+        first, second = (one["complaint_id"] for one in cases_of(clerk)[:2])
+        assert clerk.post(f"/case/{first}/accept").status_code == 200
+        desk_server.stop()
+        try:
+            for answer in (clerk.get("/queue"), clerk.post(f"/case/{second}/accept"),
+                           clerk.get("/readyz")):  # fmt: skip
+                assert answer.status_code == 503
+                assert "Traceback" not in answer.text
+        finally:
+            desk_server.start()
+        assert clerk.post(f"/case/{second}/accept").status_code == 200
+        assert len(small.log) == 2
+        assert small.problems == []
 
 
 def test_a_database_that_goes_away_is_told(small: SmallDesk) -> None:

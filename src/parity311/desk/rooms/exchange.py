@@ -15,6 +15,8 @@ from parity311.desk.exporting import export_desk
 from parity311.desk.intake import standing_of
 from parity311.desk.limits import Bucket
 from parity311.desk.refusals import DeskRefusal
+from parity311.desk.sources import KINDS
+from parity311.desk.sources import add_source as begin_asking
 from parity311.desk.tables import HookRow, SourceRow
 from parity311.desk.web import Caller, Room, Went, json_response, render, wants_json
 
@@ -79,7 +81,7 @@ def _list(caller: Caller) -> dict[str, Any]:
         sources = session.scalars(select(SourceRow).order_by(SourceRow.made_at)).all()
         return {
             "title": "Other systems",
-            "kinds": partners.KINDS,
+            "kinds": KINDS,
             "domains": {name: list(one.codes) for name, one in caller.desk.offices.items()},
             "hooks": [
                 {"name": one.name, "address": one.address, "sent_seq": one.sent_seq,
@@ -124,9 +126,7 @@ def add_source(
 ) -> Went:
     """Ask a system for complaints again and again."""
     with caller.desk.database.writing() as session:
-        partners.add_source(
-            session, caller.desk, name, kind, address, codes, minutes, caller.actor.name
-        )
+        begin_asking(session, caller.desk, name, kind, address, codes, minutes, caller.actor.name)
     return Went("/partners", "hooked")
 
 

@@ -56,6 +56,10 @@ def tell_metrics(caller: Caller) -> Response:
     for reason, times in overrides["by_reason"].items():
         why.labels(reason).set(times)
     gauge("log_entries", "Entries of the desk's log").set(seq)
+    failing = gauge("work_failing", "1 where work beside the requests failed last", ("work",))
+    for keeper in desk.more.get("keepers", ()):
+        for work in keeper.works:
+            failing.labels(work).set(1 if work in keeper.problems else 0)
     in_office = gauge("policy_in_office", "1 where a policy decides", ("domain",))
     for name, office in desk.offices.items():
         in_office.labels(name).set(1 if office.deciding[0] else 0)
