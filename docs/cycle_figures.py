@@ -178,10 +178,10 @@ def cycle_block(kept: Path = KEPT) -> str:
             f"| {row['domain']} | {row['equity']:g}{longer} | {row['outcome']} | {_in_truth(row)} "
             f"| {why} |"
         )
-    return "\n".join([*lines, *_refusals(rows)])
+    return "\n".join([*lines, *say_refusals(rows)])
 
 
-def _refusals(rows: Sequence[dict[str, Any]]) -> list[str]:
+def say_refusals(rows: Sequence[dict[str, Any]]) -> list[str]:
     """Of cycles without weight on equity: how many were refused, and where the gap is real."""
     played = [row for row in rows if row["equity"] == 0 and row.get("in_truth")]
     if not played:
