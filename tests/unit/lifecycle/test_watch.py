@@ -260,6 +260,10 @@ def test_more_than_usual_is_a_shift(tmp_path: Path) -> None:
     rows = {one.what: one for one in find_drift(records, "heat", SINCE, date(2024, 8, 1))}
     assert rows["complaints a day"].is_moved
     assert rows["severity codes of complaints"].is_moved
+    # So many more complaints, and no visit more: what makes people stop calling.
+    visits = rows["visits for each complaint: whether anybody comes"]
+    assert visits.is_moved
+    assert (visits.now or 0.0) < (visits.before or 0.0)
     assert np.isfinite(rows["complaints a day"].value or np.nan)
 
 
