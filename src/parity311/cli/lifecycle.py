@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from parity311.serving.policy import LoadedPolicy
 
 TODAY = "today's rule"
+LONGEST_REASON = 60
+"""Letters of a reason in a list; the log has all."""
 
 By = Annotated[str, typer.Option("--by", help="Who decides this: a person's name.")]
 Why = Annotated[str, typer.Option("--reason", help="Why, for the log.")]
@@ -29,6 +32,14 @@ ClockBecause = Annotated[
     str,
     typer.Option(
         help="Why the log is ahead of this clock, where it is: the act then gets its last time."
+    ),
+]
+Seen = Annotated[
+    int | None,
+    typer.Option(
+        help="Last entry of the log when this was decided, as `policies list` tells it: refused "
+        "where somebody acted on the domain since.",
+        metavar="ENTRY",
     ),
 ]
 VersionName = Annotated[
@@ -51,22 +62,31 @@ def _open(database: str, *, makes: bool = False) -> Registry:
 def list_command(database: DatabaseOption = DEFAULT_DATABASE, as_json: Json = False) -> None:
     """List the registry: every version, where it stands, its audit, and who decided last."""
     registry = _open(database)
+    # Read first: what is acted on after it is refused, whatever the rest shows.
+    last = len(registry.log())
     found = registry.policies()
     domains = dict.fromkeys(one.domain for one in found)
     deciding = {domain: registry.deciding(domain) for domain in domains}
     if as_json:
-        print_json({"policies": found, "deciding": deciding, "database": registry.database.where})
+        print_json(
+            {"policies": found, "deciding": deciding, "database": registry.database.where,
+             "last_entry": last}
+        )  # fmt: skip
         return
     _print_table(
         "",
         ("version", "state", "audit", "last act", "by", "at", "reason"),
         [
-            (one.version, one.state, one.verdict, one.last_act, one.by, _minute(one.at), one.reason)
+            (one.version, one.state, one.verdict, one.last_act, one.by, _minute(one.at),
+             shorten(one.reason, LONGEST_REASON, placeholder=" …"))
             for one in found
         ],
-    )
+        n_whole=3,
+    )  # fmt: skip
     for domain, version in deciding.items():
         typer.echo(f"{domain}: {version or TODAY} decides")
+    if found:
+        typer.echo(f"Entry {last} is the last of the log; `policies log` has whole reasons")
 
 
 @policies_app.command("propose")
@@ -142,12 +162,15 @@ def release_command(
     insufficient_because: Annotated[
         str, typer.Option(help="Why it goes live though its audit says INSUFFICIENT.")
     ] = "",
+    seen: Seen = None,
     clock_because: ClockBecause = "",
     database: DatabaseOption = DEFAULT_DATABASE,
     as_json: Json = False,
 ) -> None:
     """Let a version decide in its domain; whoever was in office is retired."""
-    _act("release", version, by, reason, clock_because, database, as_json, insufficient_because)
+    _act(
+        "release", version, by, reason, seen, clock_because, database, as_json, insufficient_because
+    )
 
 
 ACTS_ON_A_VERSION = {
@@ -167,11 +190,12 @@ def _act_on_a_version(action: str) -> Callable[..., None]:
         version: VersionName,
         by: By,
         reason: Why,
+        seen: Seen = None,
         clock_because: ClockBecause = "",
         database: DatabaseOption = DEFAULT_DATABASE,
         as_json: Json = False,
     ) -> None:
-        _act(action, version, by, reason, clock_because, database, as_json)
+        _act(action, version, by, reason, seen, clock_because, database, as_json)
 
     return command
 
@@ -181,11 +205,12 @@ def _act_in_a_domain(action: str) -> Callable[..., None]:
         domain: DomainName,
         by: By,
         reason: Why,
+        seen: Seen = None,
         clock_because: ClockBecause = "",
         database: DatabaseOption = DEFAULT_DATABASE,
         as_json: Json = False,
     ) -> None:
-        _act(action, domain, by, reason, clock_because, database, as_json)
+        _act(action, domain, by, reason, seen, clock_because, database, as_json)
 
     return command
 
@@ -195,6 +220,7 @@ def _act(
     subject: str,
     by: str,
     reason: str,
+    seen: int | None,
     clock_because: str,
     database: str,
     as_json: bool,
@@ -203,7 +229,7 @@ def _act(
     registry = _open(database)
     entry = registry.act(
         action, subject, by=by, reason=reason, insufficient_because=insufficient_because,
-        clock_because=clock_because,
+        clock_because=clock_because, seen=None if seen is None else registry.seen(subject, seen),
     )  # fmt: skip
     decides = entry.details["decides"]
     if as_json:
@@ -351,15 +377,18 @@ def _minute(at: str) -> str:
     return at[:16].replace("T", " ")
 
 
-def _print_table(title: str, headings: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+def _print_table(
+    title: str, headings: tuple[str, ...], rows: list[tuple[Any, ...]], n_whole: int = 0
+) -> None:
+    """Print rows as wide as the terminal; the first columns are not broken."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(title=title or None, box=SIMPLE_HEAD)
-    for heading in headings:
-        table.add_column(escape(heading), overflow="fold")
+    for place, heading in enumerate(headings):
+        table.add_column(escape(heading), overflow="fold", no_wrap=place < n_whole)
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
     Console().print(table)

@@ -8,7 +8,7 @@ registry, HELD there for review, or REFUSED, and then no registry has it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from parity311.errors import EstimationError
 from parity311.estimation.correction import FALLBACK
 from parity311.lifecycle.calibrating import calibrate_step, incidents_step, strata_step
 from parity311.lifecycle.cycle_config import CycleConfig, check_cycle
-from parity311.lifecycle.evidence import copy_package, read_audit
+from parity311.lifecycle.evidence import AuditEvidence, copy_package, read_audit
 from parity311.lifecycle.learning import Learner, audit_step, denominators_step, train_step
 from parity311.lifecycle.promised import check_levels, doubts_about, promises_step
 from parity311.lifecycle.registry import Registry
@@ -32,7 +32,7 @@ from parity311.records.store import open_records
 from parity311.serving.served import SERVED_MODE
 from parity311.storage.aside import write_text_aside
 from parity311.storage.locks import one_writer
-from parity311.storage.strict_json import to_json
+from parity311.storage.strict_json import canonical_json, to_json
 
 PROPOSED, HELD, REFUSED = "proposed", "held", "refused"
 NOT_AUDITED = "NONE"
@@ -103,6 +103,7 @@ def run_cycle(
                 {"by": by, "reason": reason, "database": registry.database.where},
                 lambda folder: _decide(folder, registry, config, package, before, by, reason),
                 after=before[2:],
+                stands=lambda result: is_registered(registry, result, package),
             )
         except EstimationError as error:
             why = " ".join(str(error).split())
@@ -157,7 +158,7 @@ def _decide(
             reasons.append(what_it_needs(evidence.rows, config.spec, simulated))
         outcome = HELD if doubts or is_open else PROPOSED
         words = f"{reason}; {outcome}: {'; '.join(reasons)}"[:1900]
-        version = find_same(registry, copy.sha256)
+        version = find_same(registry, copy.sha256, evidence)
         if version is None:
             version = registry.propose(package, audit, by=by, reason=words)
     found = {
@@ -188,12 +189,21 @@ def _give_up(folder: Path, config: CycleConfig, why: str) -> dict[str, Any]:
     return found
 
 
-def find_same(registry: Registry, package_sha256: str) -> str | None:
-    """The version that holds this package already: a cycle may have been killed after it."""
+def find_same(registry: Registry, package_sha256: str, evidence: AuditEvidence) -> str | None:
+    """The version with this package and audit: a cycle may have been killed after it."""
+    audit = canonical_json(evidence)
     for one in registry.policies():
-        if one.package_sha256 == package_sha256 and one.state != PolicyState.RETIRED:
+        is_same = one.package_sha256 == package_sha256 and one.state != PolicyState.RETIRED
+        if is_same and registry.stored(one.version).audit == audit:
             return one.version
     return None
+
+
+def is_registered(registry: Registry, result: Mapping[str, Any], package: Path) -> bool:
+    """Whether the registry has what was decided: it may be another one, or an older copy."""
+    version = result["version"]
+    known = {one.version: one.package_sha256 for one in registry.policies()}
+    return version is None or known.get(version) == copy_package(package).sha256
 
 
 def find_doubts(config: CycleConfig, estimate: dict[str, Any], trial: dict[str, Any]) -> list[str]:

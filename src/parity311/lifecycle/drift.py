@@ -77,9 +77,11 @@ def find_drift(records: Records, domain: str, since: date, until: date) -> list[
     made = [float(np.sum(one["n"])) for one in visits]
     shares = [k / max(n, 1.0) for k, n in zip(found, seen, strict=True)]
     got_in = [k / max(n, 1.0) for k, n in zip(seen, made, strict=True)]
+    sent = [k / max(n, 1.0) for k, n in zip(made, totals, strict=True)]
     rows = [
         _ratio("complaints a day", per_day, totals),
         _ratio("reports a case and day: how readily people report", repeats, totals),
+        _ratio("visits for each complaint: whether anybody comes", sent, totals),
         _ratio("share of visits that find a violation", shares, seen),
         _ratio("share of visits that get in", got_in, made),
     ]

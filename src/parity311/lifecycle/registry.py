@@ -136,13 +136,20 @@ class Registry:
             self._write(session, entry, standing, changes)
         return row.version
 
-    def seen(self, subject: str) -> str:
+    def seen(self, subject: str, entry: int | None = None) -> str:
         """Hash of the last entry about a domain (or a version's): what a decision is based on.
 
-        Given to `act`, it is refused where somebody else acted since.
+        Given to `act`, it is refused where somebody else acted since. ``entry`` is the last number
+        that the log had for whoever decided; the last there is if not given.
         """
         with self.database.reading() as session:
-            return _last_about(self._entries(session), _domain_of(subject))
+            entries = self._entries(session)
+        if entry is not None and not 0 <= entry <= len(entries):
+            raise RegistryError(
+                f"Entry {entry} was seen, and the log has {len(entries)}; `parity311 policies "
+                "list` tells the last."
+            )
+        return _last_about(entries[:entry], _domain_of(subject))
 
     def act(
         self,
@@ -190,10 +197,17 @@ class Registry:
                 )
             goes_live = standing.after_rollback(version) if action == "rollback" else version
             if action in GOES_LIVE and goes_live is not None:
-                target = _row(session, goes_live)
-                check_gates(
-                    action, target, self._package(session, target), insufficient_because
-                )  # fmt: skip
+                try:
+                    target = _row(session, goes_live)
+                    package = self._package(session, target)
+                    check_gates(action, target, package, insufficient_because)
+                except RegistryError as error:
+                    if action != "rollback" or standing.deciding(row.domain) is None:
+                        raise
+                    raise RegistryError(
+                        f"{error} Until then `parity311 policies suspend {row.domain}` lets "
+                        "today's rule decide."
+                    ) from error
             changes = standing.do(action, subject)
             details: dict[str, Any] = {
                 "changes": changes,

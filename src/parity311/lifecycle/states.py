@@ -114,6 +114,14 @@ class Standing:
         act = ACTS[action]
         if act.by_domain:
             version = self.in_office(subject)
+            if version is None and subject in self.states:
+                raise RegistryError(
+                    f"{subject} is a version, and {action} is about a domain's policy in office: "
+                    f"name {self.domains[subject]!r}. Nothing was changed."
+                )
+            known = set(self.domains.values())
+            if version is None and known and subject not in known:
+                raise unknown_name("domain of this registry", subject, known)
             if version is None:
                 raise RegistryError(
                     f"No policy is in office in {subject!r}, today's rule decides; there is "

@@ -68,6 +68,7 @@ class Steps:
         inputs: Mapping[str, Any],
         make: Callable[[Path], Mapping[str, Any]],
         after: Sequence[DoneStep] = (),
+        stands: Callable[[Mapping[str, Any]], bool] = lambda result: True,
     ) -> DoneStep:
         """Do a step, or find it done.
 
@@ -77,6 +78,9 @@ class Steps:
             Everything it depends on, beside the steps it comes after and the software.
         make
             (folder) -> what was found, as plain values; whatever it writes there is recorded.
+        stands
+            (result) -> whether what was found before still holds where it was told; if not, it is
+            done again.
         """
         plain = {
             "step": name,
@@ -88,7 +92,7 @@ class Steps:
         key = hashlib.sha256(canonical_json(plain).encode()).hexdigest()[:KEY_LENGTH]
         folder = self.root / f"{name}-{key}"
         found = read_step(folder, key)
-        if found is None:
+        if found is None or not stands(found.result):
             began = time.monotonic()
             with telling_disk_errors(folder):
                 folder.mkdir(parents=True, exist_ok=True)

@@ -86,7 +86,9 @@ def watch_domain(
     check_estimator(estimator)
     if levels is not None:
         check_levels(levels, domain, records)
+    seen = registry.seen(domain)
     policy = _in_office(registry, domain)
+    head = registry.log()[-1].hash
     began = since or _began(registry, policy)
     until = records.window[1]
     if not records.window[0] < began < until:
@@ -110,7 +112,7 @@ def watch_domain(
     kept = None if levels is None else count_kept([levels], records, since=first)
     return Watched(
         domain, policy, first, until, lights, {"verdicts": verdicts}, tuple(drift), tuple(notes),
-        kept,
+        kept, seen, head,
     )  # fmt: skip
 
 
@@ -298,7 +300,10 @@ def _day(text: str, first: date) -> int:
 
 
 def act_on(registry: Registry, watched: Watched, by: str) -> str:
-    """Do what the lights say, in somebody's name; the act that was logged, or nothing."""
+    """Do what the lights say, in somebody's name; the act that was logged, or nothing.
+
+    Refused where somebody acted while it was looked: the evidence is of whoever was in office then.
+    """
     policy = watched.policy
     action = {RED: "suspend", AMBER: "watch"}.get(watched.state, "")
     allowed = {"suspend": (PolicyState.LIVE, PolicyState.WATCH), "watch": (PolicyState.LIVE,)}
@@ -306,7 +311,7 @@ def act_on(registry: Registry, watched: Watched, by: str) -> str:
         return ""
     lit = [one for one in watched.lights if one.state == watched.state]
     reason = "; ".join(f"{one.name} is {one.state}: {one.words}" for one in lit)
-    registry.act(action, watched.domain, by=by, reason=reason[:1900])
+    registry.act(action, watched.domain, by=by, reason=reason[:1900], seen=watched.seen)
     return action
 
 

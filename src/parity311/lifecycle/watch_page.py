@@ -55,6 +55,10 @@ class Watched:
     notes: tuple[str, ...]
     kept: KeptPromises | None = None
     """promises that were kept, where service levels are in force"""
+    seen: str | None = None
+    """last act on the domain before the look, which an act in its wake rests on"""
+    log_head: str = ""
+    """last hash of the registry's log then: a page is outside of the database"""
 
     @property
     def state(self) -> str:
@@ -75,6 +79,7 @@ class Watched:
             "drift": [asdict(one) for one in self.drift],
             "notes": list(self.notes),
             "promises": None if self.kept is None else self.kept.describe(),
+            "log_head": self.log_head,
         }
 
 
@@ -182,6 +187,8 @@ def _report(watched: Watched, done: str, pictures: tuple[Picture, ...]) -> Repor
                     "All three together alarm falsely in at most one of twenty years without a "
                     "fault. Grey means that it cannot be judged: see what it lacks.",
                     *watched.notes,
+                    "The registry's log ended with this entry when the look began; whether it "
+                    f"still holds it: `parity311 policies verify --head {watched.log_head}`.",
                 ),
             ),
             *_promises(watched.kept),

@@ -109,6 +109,21 @@ def test_a_database_by_its_address(call: Call, office: Office) -> None:
     assert call("list")[0] == 2
 
 
+def test_a_list_is_short_and_says_what_was_seen(call: Call, office: Office) -> None:
+    first, second = propose(call, office), propose(call, office)
+    long = "because " * 60
+    assert call("release", first, "--by", "B. Silva", "--reason", long)[0] == 0
+    code, out, _ = call("list")
+    assert (code, out.count("because")) == (0, 7)
+    assert "Entry 3 is the last of the log" in out
+    assert json.loads(call("list", "--json")[1])["last_entry"] == 3
+    code, _, err = call("release", second, *BY, "--seen", 2)
+    assert (code, "B. Silva did release heat-1" in err) == (2, True)
+    assert call("suspend", "heat", *BY, "--seen", 4)[0] == 2
+    code, out, _ = call("release", second, *BY, "--seen", 3)
+    assert (code, "heat-2 decides" in out) == (0, True)
+
+
 def test_the_live_policy_is_written_to_serve(call: Call, office: Office) -> None:
     version = propose(call, office)
     code, _, err = call("export", "heat", "--out", "live")
@@ -159,6 +174,8 @@ REFUSED: dict[str, tuple[tuple[str, ...], Callable[[Path], None] | None, str]] =
     "no package": (("propose", "nowhere", "--audit", "PASS.json", *BY), None, "no whole policy"),
     "no such version": (("release", "heat-9", *BY), None, "Unknown version 'heat-9'"),
     "nobody in office": (("rollback", "heat", *BY), None, "No policy is in office in 'heat'"),
+    "a version for a domain": (("suspend", "heat-1", *BY), None, "heat-1 is a version"),
+    "no such domain": (("suspend", "heet", *BY), None, "domain of this registry 'heet'"),
     "failed": (("release", "heat-2", *BY), None, "never goes live"),
     "could not tell": (("release", "heat-3", *BY), None, "--insufficient-because"),
     "a changed log": (("release", "heat-1", *BY), change_log, "was tampered with: entry 1"),

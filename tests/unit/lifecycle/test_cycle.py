@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tests.unit.lifecycle.offices import audit_row
 
+from parity311.audit.spec import AuditSpec
 from parity311.city.build import build_city
 from parity311.domains import all_domains, get_domain
 from parity311.engines.backlog.rules import stands_in
@@ -107,6 +108,30 @@ class TestWhole:
         assert found["version"], "this city's cycle ends in a proposal; choose one that does"
         (Path(found["folder"]) / "step.json").unlink()
         assert run(city, folder)["version"] == found["version"]
+
+    def test_the_same_policy_under_another_audit_is_another_version(
+        self, office: Any, city: Path
+    ) -> None:
+        folder, found = office
+        milder = AuditSpec(tau=0.06)
+        other = run(city, folder, replace(SNAD, spec=milder))
+        assert [one["step"] for one in other["steps"] if one["is_new"]] == STEPS[5:]
+        assert other["version"] not in (None, found["version"])
+        registry = Registry(folder / "policies.db")
+        audits = [registry.stored(one).audit for one in (found["version"], other["version"])]
+        assert [json.loads(one)["spec"]["tau"] for one in audits] == [0.05, 0.06]
+
+    def test_a_registry_that_lost_the_proposal_gets_it_again(self, office: Any, city: Path) -> None:
+        folder, found = office
+        (folder / "policies.db").rename(folder / "gone.db")
+        try:
+            again = run(city, folder)
+            assert [one["step"] for one in again["steps"] if one["is_new"]] == STEPS[6:]
+            assert again["outcome"] == found["outcome"]
+            held = Registry(folder / "policies.db").policies()
+            assert [one.version for one in held] == [again["version"]] == ["snad-1"]
+        finally:
+            (folder / "gone.db").rename(folder / "policies.db")
 
     def test_a_failed_audit_is_refused_and_not_registered(
         self, office: Any, city: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -78,9 +78,13 @@ def test_a_policy_that_has_become_of_another_version_is_refused(
     for action, subject in (("release", third), ("rollback", "heat")):
         with pytest.raises(RegistryError, match="of the records' schema; this is version"):
             on_file.registry.act(action, subject, **WHO)
+    # Who must not go on can be stopped all the same, and is told how.
+    with pytest.raises(RegistryError, match="Until then `parity311 policies suspend heat`"):
+        on_file.registry.act("rollback", "heat", **WHO)
     on_file.registry.act("suspend", "heat", **WHO)
-    with pytest.raises(RegistryError, match="of the records' schema"):
-        on_file.registry.act("resume", "heat", **WHO)
+    for action in ("resume", "rollback"):
+        with pytest.raises(RegistryError, match=r"of the records' schema.*then propose it\.$"):
+            on_file.registry.act(action, "heat", **WHO)
     assert on_file.states == {first: "RETIRED", second: "SUSPENDED", third: "PROPOSED"}
 
 

@@ -226,6 +226,40 @@ def test_of_two_releases_at_once_one_wins_and_the_other_is_told(office: Office) 
     assert office.registry.verify().problems == ()
 
 
+def test_what_was_decided_on_an_earlier_entry_is_refused(on_file: Office) -> None:
+    """Somebody who read a list, and acts after somebody else did."""
+    first, second = on_file.propose(), on_file.propose()
+    registry = on_file.registry
+    read = len(registry.log())
+    registry.act("release", first, by="B. Silva", reason="first")
+    with pytest.raises(RegistryError, match="B. Silva did release heat-1"):
+        registry.act("release", second, **WHO, seen=registry.seen(second, read))
+    assert on_file.states == {first: "LIVE", second: "PROPOSED"}
+    # What others propose, or do elsewhere, is no reason to decide again.
+    on_file.propose()
+    on_file.released("snad")
+    registry.act("release", second, **WHO, seen=registry.seen(second, read + 1))
+    assert registry.deciding("heat") == second
+    for entry in (-1, 99):
+        with pytest.raises(RegistryError, match="`parity311 policies list` tells the last"):
+            registry.seen(second, entry)
+
+
+def test_a_log_cut_off_with_its_states_is_told_by_the_kept_hash_alone(office: Office) -> None:
+    """Who owns the database can take back the last act and what it changed."""
+    version = office.released()
+    entry = office.registry.act("suspend", "heat", **WHO)
+    without_triggers(office)
+    with office.registry.database.writing() as session:
+        session.execute(text("DELETE FROM log WHERE seq = 3"))
+    assert any(f"{version} stands as SUSPENDED" in one for one in office.registry.verify().problems)
+    with office.registry.database.writing() as session:
+        session.execute(text("UPDATE states SET state = 'LIVE'"))
+    assert office.registry.verify().problems == ()
+    kept = office.registry.verify(head=entry.hash).problems
+    assert [one for one in kept if "does not hold the entry" in one] == list(kept) != []
+
+
 def test_the_layout_is_what_the_tables_say(office: Office) -> None:
     from alembic.autogenerate import compare_metadata
     from alembic.runtime.migration import MigrationContext

@@ -70,3 +70,10 @@ def test_what_is_not_whole_is_done_again(kitchen: Kitchen, damage: str) -> None:
     assert again.is_new
     assert again.key == first.key
     assert (again.folder / "bread").read_text() == "bread"
+
+
+def test_what_no_longer_stands_is_done_again(kitchen: Kitchen) -> None:
+    steps = Steps(kitchen.root)
+    for eaten, n_made in ((True, 1), (False, 1), (True, 2)):
+        found = steps.take("bake", {}, kitchen.make, stands=lambda result, gone=eaten: not gone)
+        assert (found.result, kitchen.n_made) == ({"weight": 500}, n_made)

@@ -175,6 +175,27 @@ def test_a_suspended_policy_is_not_suspended_again(
     assert act_on(on_file.registry, red, "A. Okafor") == ""
 
 
+def test_evidence_against_one_policy_does_not_stop_the_next(
+    on_file: Office, version: str, records: Records
+) -> None:
+    """Somebody releases another while it is looked."""
+    found = watch_domain(on_file.registry, "heat", records, **OPTIONS)
+    other = on_file.released()
+    red = replace(found, lights=(lit(RED),))
+    with pytest.raises(RegistryError, match=f"did release {other}.*after this suspend"):
+        act_on(on_file.registry, red, "A. Okafor")
+    assert on_file.states == {version: "RETIRED", other: "LIVE"}
+    # The broken twin acts on whoever is there.
+    act_on(on_file.registry, replace(red, seen=None), "A. Okafor")
+    assert on_file.states[other] == "SUSPENDED"
+
+
+def test_a_look_keeps_where_the_log_ended(on_file: Office, version: str, records: Records) -> None:
+    head = watch_domain(on_file.registry, "heat", records, **OPTIONS).log_head
+    assert on_file.registry.verify(head).problems == ()
+    assert head == on_file.registry.log()[-1].hash
+
+
 def test_nobody_in_office_is_nobody_to_watch(on_file: Office, records: Records) -> None:
     with pytest.raises(RegistryError, match="nothing to watch"):
         watch_domain(on_file.registry, "heat", records, **OPTIONS)
@@ -239,6 +260,10 @@ def test_more_than_usual_is_a_shift(tmp_path: Path) -> None:
     rows = {one.what: one for one in find_drift(records, "heat", SINCE, date(2024, 8, 1))}
     assert rows["complaints a day"].is_moved
     assert rows["severity codes of complaints"].is_moved
+    # So many more complaints, and no visit more: what makes people stop calling.
+    visits = rows["visits for each complaint: whether anybody comes"]
+    assert visits.is_moved
+    assert (visits.now or 0.0) < (visits.before or 0.0)
     assert np.isfinite(rows["complaints a day"].value or np.nan)
 
 
