@@ -2,7 +2,7 @@
 
     python -m docs.reproduction RUN   keep what a run of `parity311 reproduce` found
 
-    python -m docs.reproduction --rates LOG ...    keep how fast jobs trained, a core each
+    python -m docs.reproduction --rates LOG ...    keep how fast jobs trained, by processor time
 
 RUN is the folder of the run, or an archive of it from `docs.reproduce_there`. Its claims, its
 manifest and its page go to docs/results/reproduction-PRESET/, with -paper for that programme.
@@ -301,21 +301,24 @@ def elevator_block() -> str:
 
 
 RATES = "reproduction-rates.json"
-"""What a core trains in a second, by kind of agent; kept beside the runs."""
+"""What a core trains in a second of its time, by kind of agent; kept beside the runs."""
 LEAST_TRAINED_S = 15.0
 """A job that took less is mostly its compilation."""
 
 
 def keep_rates(logs: Sequence[Path]) -> Path:
-    """Keep agent-steps a second of every job in logs of the training stage, slowest first."""
+    """Keep agent-steps a second of processor time of every job in logs of the training stage.
+
+    Processor time, because other work on the machine would make a second on the wall mean anything.
+    """
     rows = []
     for line in (line for log in logs for line in log.read_text().splitlines()):
         told = json.loads(line) if line.startswith('{"job"') else {}
-        if told.get("steps") and told["seconds"] >= LEAST_TRAINED_S:
-            rate = told["agents"] * told["steps"] / told["seconds"]
+        if told.get("steps") and told["cpu_seconds"] >= LEAST_TRAINED_S:
+            rate = told["agents"] * told["steps"] / told["cpu_seconds"]
             kind = kind_of(told["job"].rpartition("/")[2])
             rows.append({"job": told["job"], "kind": kind, "agent_steps_per_s": round(rate, 1)})
-    about = {"processor": describe_device()["processor"], "cores_a_job": 1}
+    about = {"processor": describe_device()["processor"], "seconds": "of processor time"}
     path = RESULTS / RATES
     write_json(path, {**about, "jobs": sorted(rows, key=lambda row: row["agent_steps_per_s"])})
     return path
@@ -356,8 +359,9 @@ def left_block() -> str:
                 f"{kind} {min(rates):,.0f} to {max(rates):,.0f}" for kind, rates in by_kind.items()
             )
             words.append(
-                f"One core ({kept['processor']}) made so many a second: {told}; by that they take "
-                f"it {hours[0]:.1f} to {hours[1]:.1f} hours, without cities and reports."
+                f"One core ({kept['processor']}) made so many a second of its time: {told}; by "
+                f"that they take it {hours[0]:.1f} to {hours[1]:.1f} hours, without cities and "
+                "reports."
             )
     return " ".join(words)
 

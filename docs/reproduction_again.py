@@ -50,6 +50,7 @@ from parity311.studies.reproduction.claims.learning import (
 from parity311.studies.reproduction.page import write_page
 from parity311.studies.reproduction.programme import OURS
 from parity311.studies.reproduction.protocols import RESIDENTIAL, parts_of
+from parity311.studies.reproduction.published import SNAD_COMPLAINTS
 from parity311.studies.reproduction.reproduce import (
     CLAIMS_CSV,
     CLAIMS_JSON,
@@ -87,13 +88,47 @@ def measured(row: Row) -> Measured:
     return Measured(value, lower, upper, row["ours"])
 
 
-def within_range(row: Row) -> Row:
-    """A row of the boiler table whose rates end at everything, as they are told now."""
-    if not row["key"].startswith("table_") or row["interval"] is None:
+def within_range(row: Row, gap_today: float = math.nan) -> Row:
+    """A row whose interval ends where its figure does, as it is told now.
+
+    A rate ends at everything; nobody makes fewer mistakes than none; a gap can fall by no more than
+    there is (`gap_today`, in points), and rise to everything.
+    """
+    key, words = row["key"], row["ours"]
+    if row["interval"] is None:
         return row
-    words = re.sub(r" to 1\.\d+\)", " to 1.000)", row["ours"])
     lower, upper = row["interval"]
-    return {**row, "ours": words, "interval": [max(lower, 0.0), min(upper, 1.0)]}
+    if key.startswith("table_"):
+        words = re.sub(r" to 1\.\d+\)", " to 1.000)", words)
+        lower, upper = max(lower, 0.0), min(upper, 1.0)
+    if key.startswith("snad_enforcements_"):
+        lower, upper = max(lower, 0.0), min(upper, float(SNAD_COMPLAINTS))
+        words = end_words(words, (0.0, float(SNAD_COMPLAINTS)), 1, "")
+    if key.startswith("mistakes_"):
+        today = told_of_today(row)
+        lower, words = max(lower, -today / 100), end_words(words, (-today, math.inf), 2, "+")
+    if key.startswith(("narrows_", "dominated_")):
+        least, most = -gap_today, 100 - gap_today
+        words = end_words(words, (least, most), 1, "+")
+        if key.startswith("narrows_"):
+            lower, upper = max(lower, least / 100), min(upper, most / 100)
+    return {**row, "ours": words, "interval": [lower, upper]}
+
+
+def end_words(words: str, ends: tuple[float, float], digits: int, sign: str) -> str:
+    """Words whose last interval ends at these; a minus zero is none."""
+    found = [*re.finditer(r"\(([-+]?[\d.]+) to ([-+]?[\d.]+)\)", words)]
+    if not found:
+        return words
+    told = (min(max(float(end), ends[0]), ends[1]) for end in found[-1].groups())
+    lower, upper = (f"{end:{sign}.{digits}f}" for end in told)
+    return f"{words[: found[-1].start()]}({lower} to {upper}){words[found[-1].end() :]}"
+
+
+def told_of_today(row: Row) -> float:
+    """What is told of today's rule beside ours."""
+    found = re.search(r" against ([\d.]+)", row["ours"])
+    return float(found.group(1)) if found else math.nan
 
 
 def as_kept(row: Row) -> Decision:
@@ -251,7 +286,16 @@ def read_kept(folder: Path) -> Kept:
     rows = json.loads((folder / CLAIMS_JSON).read_text())
     jobs = json.loads((folder / "programme.json").read_text())
     n_seeds = next((job["seeds"] for job in jobs if job["agent"] == "grid"), 0)
-    return {row["key"]: {**within_range(row), "n_grid_seeds": n_seeds} for row in rows}
+    gaps = {
+        row["domains"][0]: told_of_today(row) for row in rows if row["key"].startswith("narrows_")
+    }
+    return {
+        row["key"]: {
+            **within_range(row, gaps.get(next(iter(row["domains"]), ""), math.nan)),
+            "n_grid_seeds": n_seeds,
+        }
+        for row in rows
+    }
 
 
 def read_jobs(folder: Path) -> list[Row]:

@@ -23,7 +23,15 @@ from docs.reproduction import (
     prices_block,
     reproduction_block,
 )
-from docs.reproduction_again import find_again, judge_again, later_of, read_kept, set_anew
+from docs.reproduction_again import (
+    find_again,
+    judge_again,
+    later_of,
+    read_kept,
+    set_anew,
+    told_of_today,
+    within_range,
+)
 
 from parity311.studies.reproduction.claims import all_claims
 from parity311.studies.reproduction.claims.claim import Claim
@@ -51,11 +59,16 @@ def kept_rows(run: str) -> list[dict[str, Any]]:
 
 
 def is_sound(row: dict[str, Any]) -> bool:
-    """The check: an interval contains its point, and a gap lies between nothing and everything."""
+    """The check: an interval contains its point, and ends where its figure does."""
     if row["interval"] is None:
         return True
     lower, upper = row["interval"]
     if row["key"].startswith(("parity_", "table_")) and not 0.0 <= lower <= upper <= 1.0:
+        return False
+    if (
+        row["key"].startswith(("mistakes_", "narrows_"))
+        and lower < -told_of_today(row) / 100 - 1e-3
+    ):
         return False
     return lower - 1e-9 <= row["value"] <= upper + 1e-9
 
@@ -74,6 +87,25 @@ def test_kept_intervals_are_sound(run: str) -> None:
     odd = {"key": "estimator_heat", "value": -0.507, "interval": [-0.549, -0.531]}
     assert not is_sound(odd)
     assert not is_sound({"key": "parity_dqn_heat", "value": 0.3, "interval": [-0.128, 1.155]})
+    words = "84.0 against 98.6 per 100 complaints: -14.59 (-417.13 to +242.16)"
+    fewer_than_none = {"key": "mistakes_crane", "value": -0.146, "interval": [-4.171, 2.422]}
+    assert not is_sound({**fewer_than_none, "ours": words})
+
+
+def test_an_interval_ends_where_its_figure_does() -> None:
+    row = {"key": "mistakes_crane", "value": -0.146, "interval": [-4.171, 2.422],
+           "ours": "84.0 against 98.6 per 100 complaints: -14.59 (-417.13 to +242.16)"}  # fmt: skip
+    found = within_range(row)
+    assert found["ours"].endswith(": -14.59 (-98.60 to +242.16)")
+    assert (found["interval"], is_sound(found)) == ([-0.986, 2.422], True)
+    words = "dqn: -80.0 % (-90.0 to -70.0), gap +0.9 points (-15.5 to +16.2)"
+    dominated = {"key": "dominated_heat", "interval": [-0.9, -0.7], "ours": words}
+    assert within_range(dominated, 3.6)["ours"] == (
+        "dqn: -80.0 % (-90.0 to -70.0), gap +0.9 points (-3.6 to +16.2)"
+    )
+    assert within_range(dominated, 3.6)["interval"] == [-0.9, -0.7]
+    untold = {"key": "narrows_heat", "interval": None, "ours": "–"}
+    assert within_range(untold) == untold
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -330,8 +362,10 @@ def test_figures_of_another_city_or_programme_are_refused(
     assert kept_rows_in(kept) == before
 
 
-def told(job: str, agents: int, steps: int, seconds: float) -> str:
-    return json.dumps({"job": job, "agents": agents, "steps": steps, "seconds": seconds})
+def told(job: str, agents: int, steps: int, cpu_seconds: float) -> str:
+    """A line of the log of a machine with other work: twice as long on the wall."""
+    spent = {"seconds": 2 * cpu_seconds, "cpu_seconds": cpu_seconds}
+    return json.dumps({"job": job, "agents": agents, "steps": steps, **spent})
 
 
 def test_what_is_left_is_told_by_the_rates_that_were_measured(

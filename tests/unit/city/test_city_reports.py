@@ -1,5 +1,7 @@
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,10 @@ from parity311.city.reports import ReportModel, Reports, flag_intercept
 from parity311.city.setting import TRACT_SD, CitySetting
 from parity311.domains.complaint_triage import PROCESS as TRIAGE
 from parity311.domains.heat import PROCESS as HEAT
+from parity311.records.store import open_records
+from parity311.reporting import as_published as published
+from parity311.reporting.areas import areas_from_records
+from parity311.reporting.weekly import weekly_from_records
 
 
 def draw(process: ComplaintProcess, setting: CitySetting) -> tuple[ReportModel, Incidents, Reports]:
@@ -99,3 +105,23 @@ def test_flag_share_holds_over_all() -> None:
     base = flag_intercept(Flag("x", 0.3, 1.5), 0.2)
     share = 0.8 / (1 + np.exp(-base)) + 0.2 / (1 + np.exp(-base - 1.5))
     assert share == pytest.approx(0.3, abs=1e-6)
+
+
+def test_published_need_at_a_step_hardly_hangs_on_whose_share_it_takes(small_city: Path) -> None:
+    """What the paper's programme says of it: ρ̂ of all weeks on C of four, or ρ̂ of the four too."""
+    records = open_records(small_city)
+    areas = areas_from_records(records)
+    weekly = weekly_from_records(records, "heat", areas, date(2024, 1, 1), date(2024, 8, 1))
+    reports, repeats = weekly.in_windows(4)
+    step, area = np.nonzero(reports.T)
+    assert areas.median_income is not None
+    columns = [*(areas.covariates[name] for name in published.PROXY_SHARES), areas.median_income]
+    design = published.proxy_design(columns, areas.households)[area]
+    found = published.measure_propensity(reports[area, step], repeats[area, step], design, 4)
+    incidents = reports[area, step] * published.clipped_factor(found.value)
+    for quintiles in ((1, 2), (4, 5)):
+        own = np.isin(areas.income_quintile[area], quintiles)
+        need, heard = (np.bincount(step[own], one[own]) for one in (incidents, reports[area, step]))
+        by_all_weeks = heard * need.sum() / heard.sum()
+        assert (abs(need / by_all_weeks - 1) < 0.1).mean() >= 0.9
+        assert need.sum() > 1.2 * heard.sum(), "there is a correction to speak of"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar, cast
 
+import numpy as np
 import pytest
 
+from parity311.evaluation.comparison_statistics import make_resamples
 from parity311.resampling import Figure
 from parity311.studies.reproduction import published as paper
 from parity311.studies.reproduction.claims import all_claims
@@ -28,6 +30,7 @@ from parity311.studies.reproduction.claims.claim import (
 from parity311.studies.reproduction.claims.elevator import fit_reward
 from parity311.studies.reproduction.claims.equity import (
     EQUAL_TREND,
+    change_of_gap,
     decide_dominated,
     decide_gradient,
     decide_narrows,
@@ -227,6 +230,17 @@ def test_the_interval_of_a_share_ends_at_nothing_and_everything() -> None:
     wide = Figure(0.9, 0.6, 1.2, 0.1)
     assert percent(wide, is_share=True).upper == 1.0
     assert percent(wide).words == "90.0 % (60.0 to 120.0)"
+
+
+def test_a_gap_falls_by_no_more_than_there_is() -> None:
+    resamples = make_resamples(5, 24, n_resamples=200)
+    rng = np.random.default_rng(0)
+    own, today = rng.uniform(0.0, 0.3, 201), np.full(201, 0.036)
+    bare = resamples.figure(own - today)
+    found = change_of_gap(own, today, resamples)
+    assert bare.lower < -0.036, "five seeds widen it beyond what there is"
+    assert (found.lower, found.upper) == (-0.036, pytest.approx(bare.upper))
+    assert found.words.endswith(f"(-3.6 to {100 * bare.upper:+.1f})")
 
 
 def test_narrows_but_does_not_close() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any, Literal
 
@@ -81,8 +82,11 @@ TONES: dict[str, Literal["good", "bad", "unsure"]] = {
 }
 
 
-SPLIT = ("words", "train_from", "train_to", "test_from", "test_to", "n_learned", "n_scored")
-"""What is shown of a split."""
+SPLIT = (
+    "part", "scenario", "split", "days learned from", "days scored on", "rows learned from",
+    "rows scored on",
+)  # fmt: skip
+"""What a job's row says of its split."""
 
 
 def write_page(
@@ -135,7 +139,7 @@ def write_page(
                 *((_both_programmes(run, rows),) if has_other else ()),
                 _programme(run, programme),
                 *((_choices(run),) if name == PAPER.name else ()),
-                *((_protocols(run, evidence),) if evidence is not None else ()),
+                _protocols(run, programme),
                 _rules(run),
                 _definitions(run, rows),
             ),
@@ -251,7 +255,7 @@ def _pictures(
     if area == "Boiler safety" and (evidence is None or "boiler" in evidence.domains):
         return _grid_picture(run, evidence, own)
     if area == "Elevators" and (evidence is None or "elevator" in evidence.domains):
-        return (_elevator_picture(run, own),)
+        return _elevator_picture(run, own)
     if area == "Equity":
         return _equity_pictures(run, own)
     return ()
@@ -377,13 +381,13 @@ def _grid_picture(
     )  # fmt: skip
 
 
-def _elevator_picture(run: RunWriter, own: list[dict[str, Any]]) -> Picture:
+def _elevator_picture(run: RunWriter, own: list[dict[str, Any]]) -> tuple[Picture, ...]:
     today = paper.ELEVATOR_TABLE["BALANCED"][0]
     by_key = {row["key"]: row for row in own}
     ours, published, rows = [], [], []
     for name in POLICIES:
         row = by_key.get(f"elevator_{name.lower()}")
-        if row is None:
+        if row is None or row["value"] is None or not math.isfinite(row["value"]):
             continue
         ratio = paper.ELEVATOR_TABLE[name][0] / today
         lower, upper = row["interval"] or (float("nan"), float("nan"))
@@ -391,6 +395,8 @@ def _elevator_picture(run: RunWriter, own: list[dict[str, Any]]) -> Picture:
         published.append(Estimate(name, ratio))
         rows.append({"policy": name, "published": ratio, "ours": row["value"], "lower": lower,
                      "upper": upper})  # fmt: skip
+    if not rows:
+        return ()
     run.add_table("elevator-table", rows)
     title = "Backlog of ten policies, over BALANCED's"
     run.draw(
@@ -398,11 +404,13 @@ def _elevator_picture(run: RunWriter, own: list[dict[str, Any]]) -> Picture:
         title=title, axis=Axis("reward over BALANCED's (lower is better)"),
         reference=Reference(1.0, "BALANCED"),
     )  # fmt: skip
-    return Picture(
-        "elevator-table", title=title,
-        caption="One is today's rule; below it, less is left open.",
-        alt="Ten policies of the elevator domain, published and ours, relative to BALANCED.",
-        table=TableView("elevator-table"),
+    return (
+        Picture(
+            "elevator-table", title=title,
+            caption="One is today's rule; below it, less is left open.",
+            alt="Ten policies of the elevator domain, published and ours, relative to BALANCED.",
+            table=TableView("elevator-table"),
+        ),
     )  # fmt: skip
 
 
@@ -419,17 +427,16 @@ def _programme(run: RunWriter, programme: list[dict[str, Any]]) -> Section:
     )
 
 
-def _protocols(run: RunWriter, evidence: Evidence) -> Section:
-    rows = []
-    for job in sorted({(job.scenario, job.part) for job in evidence.jobs}):
-        split = evidence.split(*job)
-        agents = ", ".join(one.label for one in evidence.jobs_of(*job))
-        rows.append(
-            {"part": job[1], "scenario": job[0], **{name: split.get(name) for name in SPLIT},
-             "agents": agents}
-        )  # fmt: skip
-    run.add_table("protocols", rows)
-    seeds = sorted({seed for job in evidence.jobs for seed in job.seeds})
+def _protocols(run: RunWriter, programme: list[dict[str, Any]]) -> Section:
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for job in sorted(programme, key=lambda job: (job["scenario"], job["part"])):
+        own = {name: job.get(name) for name in SPLIT}
+        row = rows.setdefault((job["scenario"], job["part"]), {**own, "agents": []})
+        row["agents"].append(job["agent"])
+    run.add_table(
+        "protocols", [{**row, "agents": ", ".join(row["agents"])} for row in rows.values()]
+    )
+    seeds = sorted({int(seed) for job in programme for seed in job["seed numbers"].split(", ")})
     return Section(
         heading="How each domain was split, trained and tested",
         text=(

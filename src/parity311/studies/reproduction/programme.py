@@ -106,6 +106,11 @@ CHOICES = (
     ("scaffold's validation year", "2024 is left out of training and nothing is chosen by it",
      "3.3 names it, and nothing in the paper is said to be chosen on it",
      "training on 2024 too adds a quarter more records"),
+    ("ρ̂ behind N̂ at a step", "that of all the years learned from, by stratum, on the complaints "
+     "of the four weeks that end with the step", "the simulated office hears complaints by "
+     "stratum, not which of them repeat another in a tract-week",
+     "ρ̂ of the same four weeks moves N̂ by less than a tenth in nine weeks of ten (heat, housing "
+     "and elevator of a small city)"),
     ("what a policy sees of equity", "how far its stratum is behind, only where α₃ > 0",
      "the paper lists no such feature", "without it strata cannot be told apart but by accident"),
 )  # fmt: skip

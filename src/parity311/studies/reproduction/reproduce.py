@@ -120,11 +120,19 @@ def describe_job(job: TrainingJob, split: Mapping[str, Any] | None = None) -> di
         "seeds": len(job.seeds),
         "seed numbers": ", ".join(map(str, job.seeds)),
         "split": given.get("words", ""),
+        "days learned from": _days(given, "train"),
+        "days scored on": _days(given, "test"),
         "rows learned from": given.get("n_learned"),
         "rows scored on": given.get("n_scored"),
         "differs": "; ".join(_differences(job, harness, own, published, given))
         or "nothing the paper gives",
     }
+
+
+def _days(split: Mapping[str, Any], which: str) -> str | None:
+    """First day, and the day after the last, of one side of a split."""
+    ends = [split.get(f"{which}_{end}") for end in ("from", "to")]
+    return None if None in ends else f"{ends[0]} to {ends[1]}"
 
 
 def _is_paid(job: TrainingJob) -> bool:

@@ -119,6 +119,14 @@ def gap_figure(scored: Any, name: str, resamples: Any, out_of: str = "actionable
     return percent(samples.gap_figure(scored, name, resamples, out_of), is_share=True)
 
 
+def change_of_gap(own: np.ndarray, today: np.ndarray, resamples: Any) -> Measured:
+    """By how much a gap differs from today's, both between nothing and everything."""
+    figure, least = resamples.figure(own - today), -float(today[0])
+    lower, upper = max(figure.lower, least), min(figure.upper, 1.0 + least)
+    words = f"{100 * figure.value:+.1f} ({100 * lower:+.1f} to {100 * upper:+.1f})"
+    return Measured(figure.value, lower, upper, words)
+
+
 def _divided(evidence: Evidence) -> str:
     """What coverage is divided by, where it is not what the definitions say."""
     return "; per incident, as the paper divides" if evidence.programme.is_published else ""
@@ -188,11 +196,11 @@ def _narrows(slug: str):
         resamples = evidence.resamples(scored)
         out_of = evidence.programme.out_of
         own, today = (samples.gap(scored, name, resamples, out_of) for name in ("dqn", TODAY))
-        change = resamples.figure(own - today)
+        change = change_of_gap(own, today, resamples)
         left = gap_figure(scored, "dqn", resamples, out_of)
         words = (
-            f"gap {100 * own[0]:.1f} % against {100 * today[0]:.1f} %: {100 * change.value:+.1f} "
-            f"({100 * change.lower:+.1f} to {100 * change.upper:+.1f}){_divided(evidence)}"
+            f"gap {100 * own[0]:.1f} % against {100 * today[0]:.1f} %: {change.words}"
+            f"{_divided(evidence)}"
         )
         ours = Measured(change.value, change.lower, change.upper, words)
         return Finding(ours, decide_narrows(ours, left, float(today[0])))
@@ -217,23 +225,22 @@ def _dominated(slug: str):
     def test(evidence: Evidence) -> Finding:
         scored = evidence.scored(SCENARIO, slug)
         resamples = evidence.resamples(scored)
-        rows = []
+        out_of, rows = evidence.programme.out_of, []
+        today = samples.gap(scored, TODAY, resamples, out_of)
         for name in LEARNED:
             found = samples.relative_figure(
                 samples.throughput(scored, name, resamples),
                 samples.throughput(scored, TODAY, resamples),
                 resamples,
             )
-            gap = resamples.figure(
-                samples.gap(scored, name, resamples, evidence.programme.out_of)
-                - samples.gap(scored, TODAY, resamples, evidence.programme.out_of)
-            )
-            rows.append((name, found, gap))
+            own = samples.gap(scored, name, resamples, out_of)
+            rows.append((name, found, change_of_gap(own, today, resamples)))
         name, found, gap = max(rows, key=lambda row: (row[1].lower > 0) + (row[2].upper < 0))
+        points, interval = gap.words.split(" ", 1)
         words = (
             f"{name.replace('_', ' ')}: correct escalations {100 * found.value:+.1f} % "
             f"({100 * max(found.lower, -1.0):+.1f} to {100 * found.upper:+.1f}), gap "
-            f"{100 * gap.value:+.1f} points ({100 * gap.lower:+.1f} to {100 * gap.upper:+.1f})"
+            f"{points} points {interval}"
         )
         ours = Measured(found.value, max(found.lower, -1.0), found.upper, words)
         return Finding(ours, decide_dominated([(f, g) for _, f, g in rows]))

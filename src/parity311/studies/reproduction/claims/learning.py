@@ -125,11 +125,13 @@ def _mistakes(slug: str):
             for name in (scored.first_of(champion_of(slug), "reinforce"), TODAY)
         )
         figure = resamples.figure(learned - today)
+        # Nobody makes fewer mistakes than none.
+        lower = max(figure.lower, -float(today[0]))
         words = (
             f"{100 * learned[0]:.1f} against {100 * today[0]:.1f} per 100 complaints: "
-            f"{100 * figure.value:+.2f} ({100 * figure.lower:+.2f} to {100 * figure.upper:+.2f})"
+            f"{100 * figure.value:+.2f} ({100 * lower:+.2f} to {100 * figure.upper:+.2f})"
         )
-        ours = Measured(figure.value, figure.lower, figure.upper, words)
+        ours = Measured(figure.value, lower, figure.upper, words)
         return Finding(ours, decide_shown(ours, -1, margin=EQUAL_MISTAKES, why=ASKED))
 
     return test
@@ -239,8 +241,9 @@ def _snad_enforcements(agent: str):
         scored = evidence.scored("measured", "snad")
         resamples = evidence.resamples(scored)
         figure = resamples.figure(mean_samples(scored.outcome("violation", agent), resamples))
-        words = f"{figure.value:.1f} of 87 ({figure.lower:.1f} to {figure.upper:.1f})"
-        ours = Measured(figure.value, figure.lower, figure.upper, words)
+        lower, upper = max(figure.lower, 0.0), min(figure.upper, float(paper.SNAD_COMPLAINTS))
+        words = f"{figure.value:.1f} of 87 ({lower:.1f} to {upper:.1f})"
+        ours = Measured(figure.value, lower, upper, words)
         return Finding(ours, decide_level(ours, paper.SNAD_ENFORCEMENTS, tolerance=1.0))
 
     return test

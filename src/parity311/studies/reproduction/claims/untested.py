@@ -82,8 +82,8 @@ CLAIMS = [
     _claim(
         "degrades", "Without equity objectives equity degrades over successive training rounds",
         "10; 7.2", "actively degrade",
-        "retraining on a policy's own records is not part of this run; 7.2 says that it can, and "
-        "gives no figure",
+        "retraining on a policy's own records is not part of this run, `parity311 feedback` plays "
+        "it (explanation/feedback.md); 7.2 says that it can, and gives no figure",
         "actively degrade equity over successive training rounds",
     ),
     _claim(
