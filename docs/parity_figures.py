@@ -13,6 +13,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -99,18 +100,41 @@ def judge(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def turns_back(found: Sequence[dict[str, Any]]) -> list[str]:
+    """Steps of the frontier at which more weight widens the gap or costs less, in words.
+
+    Paired by city; a step counts where its 95 % interval leaves no doubt about the sign.
+    """
+    plain = [row["gap"]["value"] for row in pick(found, policy="learned")]
+    steps = [("0", np.array(plain), np.zeros(len(plain)))]
+    for weight in sorted({r["weight"] for r in found[0]["policies"] if r["policy"] == FRONTIER}):
+        rows = pick(found, policy=FRONTIER, weight=weight)
+        gap, price = (np.array([row[name]["value"] for row in rows]) for name in ("gap", "price"))
+        steps.append((f"{weight:g}", gap, price))
+    told = []
+    for (before, gap, price), (after, next_gap, next_price) in pairwise(steps):
+        wider, dearer = over_cities(list(next_gap - gap)), over_cities(list(next_price - price))
+        if wider[1] > 0.0:
+            told.append(f"{100 * wider[0]:.1f} points wider from {before} to {after}")
+        if dearer[2] < 0.0:
+            told.append(f"{-100 * dearer[0]:.2f} % cheaper from {before} to {after}")
+    return told
+
+
 def _verdict(slug: str, found: Sequence[dict[str, Any]]) -> str:
     """What holds of the learned policy with prices in one domain, in words."""
     bars = judge(found)
     mean, lower, upper = (100 * x for x in bars["more"])
     kept = "holds" if bars["is_productive"] else "is not shown at the lower bound"
+    back = turns_back(found)
+    frontier = f"turns back (missed): {', '.join(back)}" if back else "never turns back (met)"
     return (
         f"- **{slug}**: within the limit in {bars['level']} of {bars['n']} cities "
         f"({'met' if bars['is_level'] else 'missed'}, bar {LEAST_LEVEL} of 20); a wider gap than "
         f"without equity in {bars['wider']} "
         f"({'met' if bars['is_never_wider'] else 'missed'}); correct escalations against the "
         f"chosen thresholds {mean:+.1f} % [{lower:+.1f}, {upper:+.1f}]: not below by more than "
-        f"half a point {kept}."
+        f"half a point {kept}; the frontier over the weight of equity {frontier}."
     )
 
 

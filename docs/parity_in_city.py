@@ -18,7 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from docs.parity_figures import ROOT, over_cities
+from docs.parity_figures import LEAST_LEVEL, MARGIN, ROOT, over_cities
 from parity311.city.ensure import open_or_build
 from parity311.domains import get_domain
 from parity311.pipelines.evaluate import FRESH, TODAY
@@ -129,19 +129,33 @@ def say_domain(slug: str, found: Sequence[dict[str, Any]]) -> str:
     today, learned = (
         np.mean([one["in_city"][n]["ratio"] for one in found]) for n in (TODAY, LEARNED)
     )
-    beside = cover - pairs(found, DUAL, "overall", "in_city")
+    wider = pairs(found, LEARNED, "gap", "in_city") > pairs(found, PLAIN, "gap", "in_city")
     narrower = int((here < 0.0).sum())
     within = [is_within(found, name) for name in (TODAY, LEARNED)]
+    is_level = within[1] >= LEAST_LEVEL / len(SEEDS) * len(found)
+    more = over_cities(list(lead_in_finds(found)))
+    kept = "holds" if more[1] >= MARGIN else "is not shown at the lower bound"
     return (
         f"- **{slug}**, {len(found)} cities: against today's rule the gap changes by "
         f"{_points(there)} points in the process and by {_points(here)} in the city "
         f"(difference {_points(here - there)}), narrower in {narrower} of {len(found)} cities; "
         f"coverage in the city changes by {_points(cover)} points. There the least served quintile "
         f"gets {today:.2f} of what the best served gets under today's rule, {learned:.2f} under "
-        f"the learned one, which covers {_points(beside)} points more than the thresholds with "
-        f"prices; the audit's limit is kept in {within[0]} and in {within[1]} of "
-        f"{len(found)} cities."
+        f"the learned one; the audit's limit is kept in {within[0]} and in {within[1]} of "
+        f"{len(found)} cities ({'met' if is_level else 'missed'}, bar {LEAST_LEVEL} of "
+        f"{len(SEEDS)}); a wider gap than without equity in {wider.sum()} "
+        f"({'missed' if wider.any() else 'met'}); correct escalations against the thresholds with "
+        f"prices {_percent(more)}: not below by more than half a point {kept}."
     )
+
+
+def lead_in_finds(found: Sequence[dict[str, Any]]) -> np.ndarray:
+    """Correct escalations over those of the thresholds with prices, as a share, city by city."""
+    own, other = (
+        np.array([one["in_city"][name]["correct_a_year"] for one in found])
+        for name in (LEARNED, DUAL)
+    )
+    return own / other - 1.0
 
 
 def is_within(found: Sequence[dict[str, Any]], policy: str) -> int:
@@ -177,6 +191,11 @@ def _points(values: np.ndarray) -> str:
     """Mean over cities and interval, in points of a hundred."""
     mean, low, high = (100 * end for end in over_cities(list(values)))
     return f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]"
+
+
+def _percent(ends: tuple[float, float, float]) -> str:
+    mean, low, high = (100 * end for end in ends)
+    return f"{mean:+.1f} % [{low:+.1f}, {high:+.1f}]"
 
 
 def _between(values: Sequence[float]) -> str:

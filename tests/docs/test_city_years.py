@@ -11,9 +11,12 @@ import pytest
 from docs.city_years import TODAY, city_years_block, gather, read_rows, say_arrival
 
 from docs import city_years
+from parity311.domains import get_domain
 
 
-def row(seed: int, slug: str, scenario: str, lead: float, gap: float) -> dict[str, Any]:
+def row(
+    seed: int, slug: str, scenario: str, lead: float, gap: float, fallback: float = 0.1
+) -> dict[str, Any]:
     """A setting of a city in which the index leads by so much and moves the gap by so much."""
 
     def figures(name: str, more: float, wider: float) -> dict[str, Any]:
@@ -22,6 +25,7 @@ def row(seed: int, slug: str, scenario: str, lead: float, gap: float) -> dict[st
             "coverage": 0.2 + more,
             "gap": 0.1 + wider,
             "n_visits": 100.0 * (1.0 + more),
+            "fallback_share": fallback,
             "expected": {"coverage": 0.2 + 2 * more, "gap": 0.1},
         }
 
@@ -87,4 +91,27 @@ def test_the_table_has_a_row_a_policy(tmp_path: Path) -> None:
     # Leads .04, .05, .06; twice as much was expected; 5 % more visits.
     assert cells[3].startswith("0.050 [0.025, 0.075]")
     assert cells[4:6] == ["+0.100", "0.5"]
-    assert cells[-1] == "1.05"
+    assert cells[-2:] == ["1.05", "10%"]
+
+
+def test_a_lead_that_todays_rule_made_is_not_the_policys(tmp_path: Path) -> None:
+    rows = [row(n, "crane", "strong, scarce", 0.04 + 0.01 * n, 0.0, 0.97) for n in range(3)]
+    (told,) = say_arrival(rows)
+    assert "expected to cover more than today's rule in 0 settings" in told
+    assert "today's rule decided most cases: 1 (crane, strong, scarce)" in told
+    kept = tmp_path / "years.json"
+    kept.write_text(json.dumps({"rows": rows}))
+    (line,) = [one for one in city_years_block(kept).splitlines() if "| index |" in one]
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells[5] == "–"
+    assert cells[-1] == "97%"
+
+
+def test_rows_of_an_earlier_version_say_so(tmp_path: Path) -> None:
+    kept = tmp_path / "years.json"
+    rows = [row(n, "crane", "strong, scarce", 0.04, 0.0) for n in range(3)]
+    now = get_domain("crane").version
+    kept.write_text(json.dumps({"versions": {"crane": now - 1}, "rows": rows}))
+    assert f"and not since: crane ({now - 1}, now {now})." in city_years_block(kept)
+    kept.write_text(json.dumps({"versions": {"crane": now}, "rows": rows}))
+    assert "not since" not in city_years_block(kept)

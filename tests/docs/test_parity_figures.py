@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from docs.parity_figures import LEAST_LEVEL, judge, name_choice
+from docs.parity_figures import FRONTIER, LEAST_LEVEL, judge, name_choice, turns_back
 
 
 def study(gap: float, used: float, more: float, plain_gap: float = 0.08) -> dict[str, Any]:
@@ -51,3 +51,23 @@ def test_the_lower_bound_over_cities_is_judged_not_the_mean() -> None:
 )
 def test_what_was_chosen_is_named(row: dict[str, Any], named: str) -> None:
     assert name_choice(row) == named
+
+
+def frontier(gaps: list[float], prices: list[float], noise: float = 0.0) -> list[dict[str, Any]]:
+    """Cities with a gap and a price at weights 0.1, 0.2 …, after a gap of .08 without weight."""
+    cities = []
+    for sign in (-1.0, 0.0, 1.0):
+        rows = [{"policy": "learned", "weight": 0.0, "gap": {"value": 0.08}}]
+        for n, (gap, price) in enumerate(zip(gaps, prices, strict=True), start=1):
+            own = {"gap": {"value": gap + noise * sign * n}, "price": {"value": price}}
+            rows.append({"policy": FRONTIER, "weight": n / 10, **own})
+        cities.append({"policies": rows})
+    return cities
+
+
+def test_a_frontier_that_turns_back_is_found_and_noise_is_none() -> None:
+    assert turns_back(frontier([0.06, 0.04], [0.01, 0.02])) == []
+    assert turns_back(frontier([0.04, 0.06], [0.01, 0.02])) == ["2.0 points wider from 0.1 to 0.2"]
+    assert turns_back(frontier([0.06, 0.04], [0.02, 0.01])) == ["1.00 % cheaper from 0.1 to 0.2"]
+    # Wider in the mean, by less than cities differ.
+    assert turns_back(frontier([0.04, 0.042], [0.01, 0.02], noise=0.02)) == []

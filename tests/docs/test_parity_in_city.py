@@ -10,17 +10,22 @@ from docs.parity_in_city import FEWEST, IN_PROCESS, TITLES, keep, pairs, parity_
 from docs.readme_figures import FAR_OFF, is_far_off
 
 
-def played(seed: int, slug: str, gap: float, in_process: float) -> dict[str, Any]:
-    """A city in which the learned policy with prices changes the gap by so much in each place."""
+def played(
+    seed: int, slug: str, gap: float, in_process: float, more: float = 0.0
+) -> dict[str, Any]:
+    """A city in which the learned policy with prices changes the gap by so much in each place.
+
+    It finds `more`, as a share, than every other policy.
+    """
 
     def figures(gap: float) -> dict[str, Any]:
         coverage = [0.25, 0.25, 0.25, 0.25, 0.25 - gap]
         return {"coverage": coverage, "overall": 0.2, "gap": gap, "noise": 0.01, "outer": gap,
-                "ratio": 1.0 - 2 * gap, "visits_a_year": 100.0}  # fmt: skip
+                "ratio": 1.0 - 2 * gap, "visits_a_year": 100.0, "correct_a_year": 50.0}  # fmt: skip
 
     of = {name: figures(0.1) for name in TITLES}
     there = {name: figures(0.09) for name in IN_PROCESS.values()}
-    of["learned_priced"] = figures(0.1 + gap)
+    of["learned_priced"] = {**figures(0.1 + gap), "correct_a_year": 50.0 * (1.0 + more)}
     there["learned_priced"] = figures(0.09 + in_process)
     config = {"n_years": 4, "n_process_years": 16}
     return {"domain": slug, "city": f"small-{seed}", "config": config,
@@ -48,6 +53,23 @@ def test_a_wider_gap_in_the_city_is_not_hidden(tmp_path: Path) -> None:
     block = parity_in_city_block(tmp_path / "kept.json")
     assert "+3.0 [+3.0, +3.0] in the city" in block
     assert f"narrower in 0 of {FEWEST} cities" in block
+    assert f"wider gap than without equity in {FEWEST} (missed)" in block
+
+
+@pytest.mark.parametrize(
+    ("gap", "more", "said"),
+    [
+        (-0.08, -0.004, ("(met, bar 18 of 20)", "-0.4 % [-0.4, -0.4]: not below", "point holds")),
+        (-0.01, -0.006, ("(missed, bar 18 of 20)", "-0.6 % [-0.6, -0.6]", "is not shown")),
+    ],
+)
+def test_bars_are_judged_in_the_city_too(
+    tmp_path: Path, gap: float, more: float, said: tuple[str, ...]
+) -> None:
+    kept = tmp_path / "kept.json"
+    keep([played(n, "heat", gap, -0.07, more) for n in range(FEWEST)], kept)
+    (line,) = [one for one in parity_in_city_block(kept).splitlines() if "**heat**" in one]
+    assert all(part in line for part in said)
 
 
 def test_too_few_cities_say_nothing(tmp_path: Path) -> None:
