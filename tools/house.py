@@ -23,8 +23,8 @@ USERS = ("tests", "docs", "benchmarks", "tools")
 """Folders outside the package whose imports count as use by tests or docs."""
 
 LIMITS = {
-    "lines": 107_000,
-    "single importers": 121,
+    "lines": 112_000,
+    "single importers": 118,
     "class names used twice": 0,
     "public names nobody imports": 2,
     "cycles": 0,
@@ -43,7 +43,9 @@ twelve thousand lines and twenty-two modules for the desk (`desk`), the engine u
 three and a half thousand lines for what the desk exchanges with others (`desk.partners`,
 `desk.exporting`), what people say in it (`desk.rooms.voices`), its load (`bench.desk`), the clocks
 of promises, and the paper's two backtests from records (`evaluation.off_policy.visits`); rooms of
-the desk, which only their list imports, count as those of a domain do."""
+the desk, which only their list imports, count as those of a domain do. And by five thousand lines
+for shapes of foreign files (`feeds`), engines that notice what is lost (`jobs`), acts held to what
+was read (`lifecycle`), and log-in at an identity provider (`desk`); single importers went down."""
 
 
 @dataclass

@@ -164,7 +164,7 @@ def _evaluate(
     kind = jax.random.key_impl(keys)
 
     def play_part(part: np.ndarray) -> Any:
-        own = jax.random.wrap_key_data(part, impl=kind)
+        own = jax.random.wrap_key_data(jnp.asarray(part), impl=kind)
         return jax.block_until_ready(play(harness, process, *arguments, own))
 
     first, *rest = np.split(np.asarray(jax.random.key_data(keys)), n_parts)
@@ -218,7 +218,7 @@ def split_episode(key: jax.Array) -> tuple[jax.Array, jax.Array]:
     return key_start, key_steps
 
 
-class Carry(NamedTuple):
+class EpisodesSoFar(NamedTuple):
     """What a step hands to the next, (policies, episodes, ...) each: totals so far."""
 
     running: Running
@@ -271,7 +271,7 @@ def _play(
     zeros = lambda tree: jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), tree)  # noqa: E731
     earn = jax.vmap(jax.vmap(harness.earn, in_axes=(None, 0, 0)))
     nothing = jnp.zeros(observation.shape[:2])
-    start = Carry(
+    start = EpisodesSoFar(
         running,
         observation,
         zeros(shape.tally),
@@ -280,7 +280,7 @@ def _play(
         nothing,
     )
 
-    def body(carry: Carry, index: jax.Array) -> tuple[Carry, None]:
+    def body(carry: EpisodesSoFar, index: jax.Array) -> tuple[EpisodesSoFar, None]:
         fold = lambda key: jax.random.fold_in(key, index)  # noqa: E731
         action = decide(fold(key_decisions), carry.observation)
         moved = step(jax.vmap(fold)(steps), params, equity, carry.running, action)
@@ -288,7 +288,7 @@ def _play(
         add = lambda total, new: total + jnp.where(is_counted, new, 0)  # noqa: E731
         is_late = (index >= n_warm + n_steps // 2).astype(jnp.float32)
         earned = earn(equity, carry.running.equity, moved.tally)
-        return Carry(
+        return EpisodesSoFar(
             moved.running,
             moved.observation,
             jax.tree.map(add, carry.tally, moved.tally),
