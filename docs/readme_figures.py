@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from docs.parity_figures import KEPT, LEARNED, ROOT, over_cities, pick, read
-from docs.parity_in_city import FEWEST, of_domain, pairs
+from docs.parity_in_city import DUAL, FEWEST, of_domain, pairs
 from docs.parity_in_city import LEARNED as PRICED
 from parity311.domains import get_domain
 from parity311.report import pictures
@@ -154,9 +154,9 @@ def _say_domain(slug: str, one: dict[str, Any]) -> str:
     title, found = get_domain(slug).title, of_domain(slug)
     if len(found) < FEWEST:
         return f"**{title}**: the learned rule cuts the gap {there}; it was not played in the city."
-    before, after = (
+    before, after, unlearned = (
         over_cities([one["in_city"][name]["gap"] for one in found])
-        for name in ("today's rule", PRICED)
+        for name in ("today's rule", PRICED, DUAL)
     )
     noise = 100 * np.mean([one["in_city"][PRICED]["noise"] for one in found])
     mean, low, high = (
@@ -166,8 +166,9 @@ def _say_domain(slug: str, one: dict[str, Any]) -> str:
     return (
         f"**{title}**: in the made-up city itself, day by day, the learned rule cuts the gap from "
         f"**{_points(before)} to {_points(after)} points** in {len(found)} cities (chance alone "
-        f"shows {noise:.1f}), {'finding as much' if low <= 0.0 <= high else more}; in the simpler "
-        f"process of the table {there}."
+        f"shows {noise:.1f}), {'finding as much' if low <= 0.0 <= high else more} (a plain rule "
+        f"with such prices, without learning: to {_points(unlearned)}); in the simpler process of "
+        f"the table {there}."
     )
 
 
