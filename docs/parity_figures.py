@@ -115,7 +115,7 @@ def turns_back(found: Sequence[dict[str, Any]]) -> list[str]:
     for (before, gap, price), (after, next_gap, next_price) in pairwise(steps):
         wider, dearer = over_cities(list(next_gap - gap)), over_cities(list(next_price - price))
         if wider[1] > 0.0:
-            told.append(f"{100 * wider[0]:.1f} points wider from {before} to {after}")
+            told.append(f"{100 * wider[0]:.2f} points wider from {before} to {after}")
         if dearer[2] < 0.0:
             told.append(f"{-100 * dearer[0]:.2f} % cheaper from {before} to {after}")
     return told

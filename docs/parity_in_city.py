@@ -131,7 +131,7 @@ def say_domain(slug: str, found: Sequence[dict[str, Any]]) -> str:
     )
     wider = pairs(found, LEARNED, "gap", "in_city") > pairs(found, PLAIN, "gap", "in_city")
     narrower = int((here < 0.0).sum())
-    within = [is_within(found, name) for name in (TODAY, LEARNED)]
+    within = [is_within(found, name) for name in (TODAY, LEARNED, DUAL)]
     is_level = within[1] >= LEAST_LEVEL / len(SEEDS) * len(found)
     more = over_cities(list(lead_in_finds(found)))
     kept = "holds" if more[1] >= MARGIN else "is not shown at the lower bound"
@@ -143,9 +143,11 @@ def say_domain(slug: str, found: Sequence[dict[str, Any]]) -> str:
         f"gets {today:.2f} of what the best served gets under today's rule, {learned:.2f} under "
         f"the learned one; the audit's limit is kept in {within[0]} and in {within[1]} of "
         f"{len(found)} cities ({'met' if is_level else 'missed'}, bar {LEAST_LEVEL} of "
-        f"{len(SEEDS)}); a wider gap than without equity in {wider.sum()} "
-        f"({'missed' if wider.any() else 'met'}); correct escalations against the thresholds with "
-        f"prices {_percent(more)}: not below by more than half a point {kept}."
+        f"{len(SEEDS)}), by the thresholds with prices in {within[2]}; a wider gap "
+        f"than without equity in {wider.sum()} ({'missed' if wider.any() else 'met'}); correct "
+        f"escalations against the thresholds with prices {_percent(more)}: not below by more than "
+        f"half a point {kept}; its gap less theirs "
+        f"{_points(here - pairs(found, DUAL, 'gap', 'in_city'))} points."
     )
 
 

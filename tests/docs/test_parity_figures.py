@@ -67,7 +67,7 @@ def frontier(gaps: list[float], prices: list[float], noise: float = 0.0) -> list
 
 def test_a_frontier_that_turns_back_is_found_and_noise_is_none() -> None:
     assert turns_back(frontier([0.06, 0.04], [0.01, 0.02])) == []
-    assert turns_back(frontier([0.04, 0.06], [0.01, 0.02])) == ["2.0 points wider from 0.1 to 0.2"]
+    assert turns_back(frontier([0.04, 0.06], [0.01, 0.02])) == ["2.00 points wider from 0.1 to 0.2"]
     assert turns_back(frontier([0.06, 0.04], [0.02, 0.01])) == ["1.00 % cheaper from 0.1 to 0.2"]
     # Wider in the mean, by less than cities differ.
     assert turns_back(frontier([0.04, 0.042], [0.01, 0.02], noise=0.02)) == []

@@ -54,6 +54,7 @@ def test_a_wider_gap_in_the_city_is_not_hidden(tmp_path: Path) -> None:
     assert "+3.0 [+3.0, +3.0] in the city" in block
     assert f"narrower in 0 of {FEWEST} cities" in block
     assert f"wider gap than without equity in {FEWEST} (missed)" in block
+    assert "its gap less theirs +3.0 [+3.0, +3.0] points" in block
 
 
 @pytest.mark.parametrize(

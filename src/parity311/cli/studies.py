@@ -30,7 +30,7 @@ from parity311.limits import MOST_STEPS
 
 
 def parity_command(
-    domain: Annotated[str, typer.Argument(help="heat, housing or elevator.")],
+    domain: Annotated[str, typer.Argument(help="heat, housing, elevator or boiler.")],
     city: Annotated[
         list[Path],
         typer.Option(help="Folder of a synthetic city, which has a truth; may be repeated."),
