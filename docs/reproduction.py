@@ -358,10 +358,11 @@ def left_block() -> str:
             told = ", ".join(
                 f"{kind} {min(rates):,.0f} to {max(rates):,.0f}" for kind, rates in by_kind.items()
             )
+            measured = sorted({row["job"].split("/")[1] for row in kept["jobs"]})
             words.append(
-                f"One core ({kept['processor']}) made so many a second of its time: {told}; by "
-                f"that they take it {hours[0]:.1f} to {hours[1]:.1f} hours, without cities and "
-                "reports."
+                f"One core ({kept['processor']}) made so many a second of its time, in jobs of "
+                f"{', '.join(measured)}: {told}; by that they take it {hours[0]:.1f} to "
+                f"{hours[1]:.1f} hours, without cities and reports."
             )
     return " ".join(words)
 

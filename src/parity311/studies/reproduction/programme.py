@@ -69,7 +69,8 @@ CHOICES = (
     ("how long REINFORCE trains", "600 episodes, 120 where a step is an office (small), 2,000 and "
      "600 (nyc); 20 in heat, as published", "5.4 gives heat's 20 episodes and no other",
      "longer was tried in the domains kept at New York's size alone: as published it still visits "
-     "every boiler of the small city, so its row of the table may come closer"),
+     "every boiler of the small city, so its row of the table may come closer, and what does not "
+     "hold of it in boiler may turn"),
     ("REINFORCE beyond elevator and heat", "elevator's column of Table 4, the domain's horizon or "
      "168 steps an episode", "Table 4 has two domains",
      "heat's column has wider layers and a third of the step size: slower"),
