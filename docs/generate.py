@@ -32,6 +32,7 @@ from docs.audit_figures import (
 from docs.ceilings import ceilings_block
 from docs.city_years import city_years_block
 from docs.cycle_figures import cycle_block
+from docs.desk_figures import faults_block
 from docs.drawn import FOLDER as PICTURE_FOLDER
 from docs.drawn import stale_pictures
 from docs.environments import environments_block
@@ -302,6 +303,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "bench-records": records_block,
     "bench-recommend": recommend_block,
     "bench-desk": desk_block,
+    "desk-faults": faults_block,
     "cycles": cycle_block,
     "feedback": feedback_block,
     "kills": kills_block,

@@ -32,7 +32,8 @@ from parity311.desk.tables import (
     ReportRow,
     VisitRow,
 )
-from parity311.domains import all_domains, get_domain
+from parity311.domains import get_domain
+from parity311.errors import Parity311Error
 from parity311.number_text import in_days
 from parity311.records.schema import SERVICE_LEVEL_DAYS
 
@@ -131,14 +132,17 @@ def next_open(session: Session, actor: Actor, but: str) -> str:
 @cache
 def _category_names(domain: str) -> dict[str, str]:
     """What a domain's numbered categories are about, in words."""
-    process = get_domain(domain).process
+    try:
+        process = get_domain(domain).process
+    except Parity311Error:
+        return {}  # a case of a domain that this version no longer has
     listed = process.categories if isinstance(process, ComplaintProcess) else ()
     return {one.code: one.title for one in listed if one.code.isdigit() and one.title}
 
 
 def category_words(domain: str, category: str) -> str:
     """A category for people: its number with what it means."""
-    known = _category_names(domain) if domain in all_domains() else {}
+    known = _category_names(domain)
     return f"{known[category]} ({category})" if category in known else category
 
 

@@ -126,12 +126,17 @@ def test_a_group_chooses_an_outcome(small: SmallDesk, tmp_path: Path) -> None:
     visitor, auditor = small.browser(), small.browser("auditor")
     (menu,) = visitor.get("/choices.json").json()["menus"]
     assert [one["name"] for one in menu["points"]] == ["0", "1", "2"]
+    # Gaps of 2, 4 and 6 points, each with one to both sides, by a limit of 5.
+    assert [one["verdict"] for one in menu["points"]] == ["within", "within", "open"]
     given = {"run": menu["run"], "point": "1", "who": "Community Board 3",
              "reason": "The gap matters more to us than two points of finds."}  # fmt: skip
     assert visitor.post("/choices", data=given, headers=JSON).status_code == 401
     assert auditor.post("/choices", data=given | {"point": "9"}).status_code == 404
     assert auditor.post("/choices", data=given).status_code == 200
     assert "Community Board 3" in visitor.get("/").text
+    told = visitor.get("/choices").text
+    assert "would pass an audit; found 55.0" in told
+    assert "Paid for speed 0.50" in told
     assert small.log[-1].details["outcome"]["gap"]["value"] == pytest.approx(0.04)
     assert small.problems == []
     page = auditor.get(f"/audit/runs/{menu['run']}/frontier")

@@ -8,11 +8,13 @@ gates and a named person (`parity311 policies release`).
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Any, Literal
 
 from fastapi import Form
 
+from parity311.audit.spec import AuditSpec
 from parity311.desk import ledger
 from parity311.desk.accounts import utc_now
 from parity311.desk.figures import choices_made
@@ -26,7 +28,13 @@ from parity311.storage.strict_json import read_json
 ROOM = Room("voices")
 FRONTIER_FILE = "frontier.json"
 SCALE = {"0": "not at all", "1": "a little", "2": "somewhat", "3": "much", "4": "very much"}
-SHOWN = ("gap", "recall", "visits")
+SHOWN = ("gap", "recall", "visits", "price")
+VERDICTS = {
+    "within": "would pass an audit",
+    "beyond": "would fail an audit",
+    "open": "an audit would not settle it",
+}
+"""What an audit of an outcome would say, by where the interval of its gap lies."""
 MOST_POINTS = 12
 
 
@@ -83,7 +91,10 @@ def show_choices(caller: Caller) -> dict[str, Any]:
         )  # fmt: skip
     with caller.desk.database.reading() as session:
         made = choices_made(session)
-    return {"title": "What should be possible?", "menus": menus, "made": made}
+    for one in made:
+        one["outcome"] = dict.fromkeys(("verdict", "price", "preference")) | one["outcome"]
+    return {"title": "What should be possible?", "menus": menus, "made": made,
+            "verdicts": VERDICTS}  # fmt: skip
 
 
 @ROOM.act("/choices", "choice.record")
@@ -105,7 +116,8 @@ def record_choice(
         )
     if not (who + reason).replace("\n", " ").replace("\r", " ").isprintable():
         raise DeskRefusal("Who or why hold a character that no text has; write them again.")
-    outcome = {name: chosen[name] for name in (*SHOWN, "preference") if name in chosen}
+    told = (*SHOWN, "preference", "verdict", "limit")
+    outcome = {name: chosen[name] for name in told if chosen.get(name) is not None}
     with caller.desk.database.writing() as session:
         entry = ledger.append(
             session, actor=caller.actor.name, action="choose", domain=menu["domain"], version="",
@@ -153,6 +165,18 @@ def read_menu(path: str) -> dict[str, Any] | None:
         "setting": told["setting"],
         "test_from": told["test_from"],
         "seeds": told["seeds"],
-        "points": [{"name": str(one["place"]), **one} for one in spread],
-        "rules": told["rules"],
+        "points": [
+            {"price": None, "command": "", "name": str(one["place"]), **one, **_audit_of(one)}
+            for one in spread
+        ],
+        "rules": [{"price": None, **one, **_audit_of(one)} for one in told["rules"]],
+        "verdicts": VERDICTS,
     }
+
+
+def _audit_of(point: Mapping[str, Any]) -> dict[str, Any]:
+    """What an audit would say of an outcome: its largest gap, with its interval, by the limit."""
+    limit, gap = AuditSpec().tau, point["gap"]
+    is_open = gap["lower"] <= limit < gap["upper"]
+    verdict = "open" if is_open else "within" if gap["upper"] <= limit else "beyond"
+    return {"verdict": verdict, "limit": limit}
