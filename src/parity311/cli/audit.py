@@ -233,6 +233,10 @@ def _print(result: dict[str, Any]) -> None:
             )
         for name in domain["denominators_disagree"]:
             typer.echo(f"  The denominators disagree across {name}: the page says what each asks.")
+    for note in result.get("notes", ()):
+        typer.echo(f"! {note}.")
+    if "counted" in result:
+        typer.echo(f"Counted: {result['counted']}.")
     for row in result["overrides"]:
         typer.echo(
             f"{row['domain']}, {row['counted']} by {row['strata']}: {row['verdict']}; "

@@ -216,7 +216,7 @@ def read_boundaries(path: Path, id_name: str | None = None) -> Boundaries:
 
 def plain_id(given: str) -> str:
     """An area's id as `parity311.feeds.parsing.geoid` reads it in a table of tracts."""
-    name = re.sub(r"^[0-9]+US", "", given.strip()).removesuffix(".0")
+    name = re.sub(r"[.]0+$", "", re.sub(r"^[0-9]+US", "", given.strip()))
     return f"0{name}" if re.fullmatch("[0-9]{10}", name) else name
 
 

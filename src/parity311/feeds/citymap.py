@@ -25,7 +25,7 @@ from parity311.feeds.formats import Format
 from parity311.feeds.judge import OUT_OF_SCOPE, QUARANTINE
 from parity311.feeds.recognise import FileLayout
 from parity311.feeds.staging import Clock, rows_of, staged
-from parity311.feeds.tracts import SHARES, TractFigures, checked_figures
+from parity311.feeds.tracts import SHARES, TractFigures, check_every_line, checked_figures
 from parity311.records.schema import CHANNELS, DISPOSITION_CLASSES, SEVERITIES
 from parity311.records.sql import connect, identifier, literal, literals
 from parity311.storage.toml_files import read_toml
@@ -39,6 +39,7 @@ COMPLAINT_FIELDS = (
     "longitude",
     "latitude",
     "point",
+    "tract",
     "zip",
     "building",
     "channel",
@@ -46,7 +47,7 @@ COMPLAINT_FIELDS = (
     "parent",
 )
 REQUIRED_FIELDS = ("key", "received_at", "category", "longitude", "latitude")
-"""Fields of complaints that a map needs; ``point`` may stand for the last two."""
+"""Fields of complaints that a map needs; ``point`` or ``tract`` may stand for the last two."""
 TRACT_FIELDS = (
     "geoid",
     "population",
@@ -89,6 +90,9 @@ class CityMap:
     """Clock that times with a UTC offset are turned to, like America/Chicago."""
     day_first: bool | None = None
     """Whether dates like 03/04/2024 have the day first; None: not said."""
+    closed_when: tuple[str, ...] = ()
+    """Statuses under which ``closed_at`` is a closing; under any if empty. Open311 has the last
+    change in one column, which is the closing of what is closed."""
     duplicate_values: tuple[str, ...] = ("true",)
     outcomes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Status of the source -> {class, visits}."""
@@ -145,6 +149,10 @@ SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM 
             f"WHEN {literal(name.lower())} THEN {literal(value)}"
             for name, value in self.channels.items()
         )
+        states = literals(name.lower() for name in self.closed_when)
+        closings: LiteralString = "closed"
+        if self.closed_when:
+            closings = f"CASE WHEN lower(trim(status)) IN ({states}) THEN {p.known('closed')} END"
         channel = f"CASE lower(trim(channel)) {cases} ELSE 'UNKNOWN' END" if cases else "'UNKNOWN'"
         return staged(
             {
@@ -155,10 +163,12 @@ SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM 
                 "detail": "''",
                 "received_at": "received",
                 "received_text": "CASE WHEN received IS NULL THEN left(received_at, 40) END",
-                "closed_at": p.known("closed"),
+                "closed_at": p.known("closed") if not self.closed_when else closings,
+                "is_closing_unreadable": "closed IS NULL AND closed_at IS NOT NULL",
                 "outcome": p.trimmed("status"),
-                "is_closed": "closed IS NOT NULL",
+                "is_closed": f"{closings} IS NOT NULL",
                 "zip": p.zip_code("zip"),
+                "area": f"nullif({p.geoid('tract')}, '')",
                 "longitude": self._coordinate("longitude", "latitude"),
                 "latitude": self._coordinate("latitude", "longitude"),
                 "building": p.trimmed("building"),
@@ -232,6 +242,7 @@ SELECT *, {time("received_at")} AS received, {time("closed_at")} AS closed FROM 
                 f"SELECT {p.geoid('geoid')} AS geoid, {district} AS district, {chosen} "
                 f"FROM ({rows_of([layout])}) WHERE {p.trimmed('geoid')} IS NOT NULL ORDER BY 1"
             ).to_arrow_table()
+            check_every_line(connection, layout.path)
         values = {n: people_numbers(table[n].to_pylist(), n not in SHARES) for n in numbers}
         board = values.pop("board", np.zeros(len(table)))
         figures = TractFigures(
@@ -255,7 +266,7 @@ def people_numbers(texts: Sequence[str | None], is_whole: bool) -> np.ndarray:
         comma_is_decimal = any(text.rfind(",") > text.rfind(".") for text in both)
         thousands = "." if comma_is_decimal else ","
     else:
-        thousands = next((mark for mark in ",." if is_whole and _parts_thousands(plain, mark)), "")
+        thousands = next((mark for mark in ",." if is_whole and parts_thousands(plain, mark)), "")
     found = np.full(len(plain), np.nan)
     for row, text in enumerate(plain):
         try:
@@ -265,7 +276,7 @@ def people_numbers(texts: Sequence[str | None], is_whole: bool) -> np.ndarray:
     return found
 
 
-def _parts_thousands(texts: Sequence[str], mark: str) -> bool:
+def parts_thousands(texts: Sequence[str], mark: str) -> bool:
     """Whether every number that has the mark has it before three digits."""
     having = [text for text in texts if mark in text]
     pattern = re.compile(rf"-?[1-9][0-9]{{0,2}}([{mark}][0-9]{{3}})+")
@@ -273,10 +284,12 @@ def _parts_thousands(texts: Sequence[str], mark: str) -> bool:
 
 
 def needed_fields(given: Collection[str]) -> tuple[str, ...]:
-    """Fields of complaints that a map must give: one column of points may stand for two."""
-    if "point" not in given:
-        return REQUIRED_FIELDS
-    return (*REQUIRED_FIELDS[:3], "point")
+    """Fields of complaints that a map must give: a column of points or of tracts stands for two."""
+    if "point" in given:
+        return (*REQUIRED_FIELDS[:3], "point")
+    if "tract" in given and not {"longitude", "latitude"} & set(given):
+        return (*REQUIRED_FIELDS[:3], "tract")
+    return REQUIRED_FIELDS
 
 
 def _format(
@@ -339,6 +352,12 @@ def read_city_map(path: Path) -> CityMap:
         raise InputError(
             f"[complaints] of {path} has day_first {day_first!r}; write true or false."
         )
+    closed_when = complaints.pop("closed_when", [])
+    if not isinstance(closed_when, list) or (closed_when and "status" not in complaints):
+        raise InputError(
+            f"[complaints] of {path} has closed_when {closed_when!r}; write a list of statuses, "
+            "and say which column is the status."
+        )
     duplicate_values = tuple(str(value) for value in complaints.pop("duplicate_values", ["true"]))
     needed = needed_fields(complaints)
     columns = _read_fields(path, "complaints", complaints, COMPLAINT_FIELDS, needed)
@@ -357,6 +376,7 @@ def read_city_map(path: Path) -> CityMap:
         date_format=date_format,
         time_zone=time_zone,
         day_first=day_first,
+        closed_when=tuple(str(value) for value in closed_when),
         duplicate_values=duplicate_values,
         outcomes=_check_outcomes(path, content.get("outcomes", {})),
         channels=_check_channels(content.get("channels", {})),
@@ -388,7 +408,11 @@ def _read_fields(
             raise InputError(
                 f"[{table}] of {path} does not say which column is {name!r}; needed are "
                 f"{', '.join(required)}"
-                + (" (or one column of points as point)." if "longitude" in required else ".")
+                + (
+                    " (or one column of points as point, or of area codes as tract)."
+                    if "longitude" in required
+                    else "."
+                )
             )
     return found
 

@@ -30,6 +30,7 @@ from parity311.feeds.codes import known_domains, load_codes, make_mapped_codes
 from parity311.feeds.coverage import measure_coverage
 from parity311.feeds.dates import DATE_COLUMNS, DateReading, read_dates
 from parity311.feeds.inputs import InputGroup, collect_inputs
+from parity311.feeds.locate import name_areas
 from parity311.feeds.packing import says_more
 from parity311.feeds.parsing import TIME_ZONE
 from parity311.feeds.places import fill_tracts, locate_rows, read_places, read_tracts
@@ -61,6 +62,9 @@ __all__ = ["ImportOptions", "import_records"]
 
 ONE_PAGE = (1_000, 2_000, 5_000, 10_000, 32_000, 50_000, 100_000, 65_535, 1_048_575)
 """Numbers of rows that servers give at most at once, and that a spreadsheet holds at most."""
+MANY_TOGETHER, SPREAD = 0.2, 14
+"""Share of a file's closings on one day from which on it is said, where those complaints came in on
+at least so many days."""
 MANY_REPEATED = 0.02
 """Share of rows with another's key from which on it is said: exports repeat a few."""
 
@@ -163,6 +167,9 @@ def _import(work: ImportWork) -> dict[str, Any]:
     ]
     work.report("looking up codes", 1, 1)
     locate_rows(work, boundaries)
+    has_areas = work.city_map is not None and "tract" in work.city_map.complaints
+    if has_areas:
+        name_areas(connection)
     work.report("locating", 1, 1)
     until = datetime.now(UTC).date() + timedelta(days=2)
     query = judge.judged_query(
@@ -171,6 +178,7 @@ def _import(work: ImportWork) -> dict[str, Any]:
         since=work.since,
         until=until,
         matched="sr311" in work.sources and len(work.sources) > 1,
+        has_areas=has_areas,
     )
     judge.write_judged(connection, query, work.placed, until=until)
     work.report("judging", 1, 1)
@@ -331,7 +339,11 @@ def _nothing_kept(work: ImportWork) -> RecordsError:
 def _advice(reason: str, work: ImportWork) -> str:
     """What to do about the reason that most rows were set aside for."""
     if reason in judge.LOCATION_REASONS and work.city_map is not None:
-        return "Check that the map's longitude and latitude are degrees, and not exchanged."
+        return (
+            "Check that the map's longitude and latitude are degrees, not exchanged and with their "
+            "signs; where rows name their tract, ZIP code or district, give that column as tract "
+            "in the map, with a table and outlines of those areas."
+        )
     if reason in judge.LOCATION_REASONS:
         return (
             "Rows with a building or lot number only are located by tax lots (PLUTO) and building "
@@ -374,6 +386,7 @@ def _describe(
         "notes": work.notes
         | _repairs(work, until)
         | _closed_at_once(work)
+        | _closed_together(work, until)
         | _repeated_keys(account)
         | _one_page(account, work.notes),
         "out_of_scope": _out_of_scope(work),
@@ -427,7 +440,8 @@ SELECT
   count(*) FILTER (WHERE received_at = CAST(received_at AS DATE)),
   count(*) FILTER (WHERE month(received_at) = 3 AND dayofweek(received_at) = 0
     AND day(received_at) BETWEEN 8 AND 14 AND hour(received_at) = 2),
-  count(*) FILTER (WHERE closed_at >= TIMESTAMP {literal(until)})
+  count(*) FILTER (WHERE closed_at >= TIMESTAMP {literal(until)}),
+  count(*) FILTER (WHERE is_closing_unreadable)
 FROM staged WHERE type_key IS NOT NULL""").fetchall()[0]
     names = (
         "closed before received, taken as not closed",
@@ -435,6 +449,7 @@ FROM staged WHERE type_key IS NOT NULL""").fetchall()[0]
         "received without a time of day",
         "received in the hour that clocks skip",
         "closed in the future, taken as not closed",
+        "closing date unreadable, taken as not closed",
     )
     return {"repairs": {name: int(n) for name, n in zip(names, rows, strict=True)}}
 
@@ -448,3 +463,22 @@ FROM staged WHERE type_key IS NOT NULL GROUP BY file HAVING at_once > 0 ORDER BY
     names = [group.name for group in work.complaint_groups]
     found = [{"file": names[file], "closed": n, "at_once": once} for file, n, once in rows]
     return {"closed at the moment of receipt": found}
+
+
+def _closed_together(work: ImportWork, until: date) -> dict[str, list[dict[str, Any]]]:
+    """Files of which many closings are on one day: a batch that was closed, or a day of export."""
+    rows = work.connection.execute(f"""
+SELECT file, CAST(closed_at AS DATE) AS day, count(*) AS n, count(DISTINCT
+  CAST(received_at AS DATE)) AS days, any_value(total) AS total
+FROM (SELECT *, count(closed_at) OVER (PARTITION BY file) AS total FROM
+  (SELECT file, received_at, closed_at FROM staged WHERE type_key IS NOT NULL
+    AND closed_at >= received_at AND closed_at < TIMESTAMP {literal(until)}
+    AND NOT {judge.is_closed_at_once("staged")}))
+GROUP BY file, day HAVING n > {literal(MANY_TOGETHER)} * total AND days >= {literal(SPREAD)}
+ORDER BY file, n DESC""").fetchall()
+    names = [group.name for group in work.complaint_groups]
+    found = [
+        {"file": names[file], "day": str(day), "rows": n, "of": total}
+        for file, day, n, _, total in rows
+    ]
+    return {"closed on one day": found}

@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import LiteralString
 
-from parity311.feeds.locate import rounded
+from parity311.feeds.locate import area_code, rounded
 from parity311.feeds.parsing import COUNTIES, EARLIEST
 from parity311.records.describe import LOST_IN_LOCATING
 from parity311.records.sql import Connection, identifier, literal, literals
@@ -49,14 +49,16 @@ def judged_query(
     since: date | None,
     until: date,
     matched: bool,
+    has_areas: bool = False,
 ) -> LiteralString:
     """SQL of every staged row with its verdict.
 
-    ``matched`` says whether rows take something from another source; without, those joins are
-    left out.
+    ``matched`` says whether rows take something from another source, ``has_areas`` whether they
+    carry the code of their tract; without, those joins are left out.
     """
     return f"""
-WITH rows AS ({_coded_rows(domains, since, matched)}), located AS ({_located_rows(keep_unlocated)})
+WITH rows AS ({_coded_rows(domains, since, matched)}), located AS (
+  {_located_rows(keep_unlocated, has_areas)})
 SELECT *, CASE
     WHEN type_key IS NULL THEN NULL
     WHEN key IS NULL THEN 'no key'
@@ -68,7 +70,8 @@ SELECT *, CASE
     WHEN is_loser THEN 'repeated key'
     WHEN is_superseded THEN 'the same complaint in a fuller source'
     WHEN tract IS NULL AND longitude IS NOT NULL THEN 'coordinates outside the city'
-    WHEN tract IS NULL AND bbl IS NULL AND bin IS NULL AND address IS NULL THEN 'no location'
+    WHEN tract IS NULL AND coalesce(CAST(bbl AS VARCHAR), CAST(bin AS VARCHAR), address, area)
+      IS NULL THEN 'no location'
     WHEN tract IS NULL THEN 'location not found'
   END AS reason
 FROM located"""
@@ -105,22 +108,26 @@ def _coded_rows(domains: Sequence[str] | None, since: date | None, matched: bool
   {join}"""
 
 
-def _located_rows(keep_unlocated: bool) -> LiteralString:
+def _located_rows(keep_unlocated: bool, has_areas: bool) -> LiteralString:
     """SQL: coded rows with their tract and how it was found."""
     counties = " ".join(
         f"WHEN {literal(digit)} THEN {literal(code)}" for digit, code in COUNTIES.items()
     )
     borough = f"'36' || (CASE r.borough {counties} END) || '000000'" if keep_unlocated else "NULL"
+    own: LiteralString = "own.tract" if has_areas else "CAST(NULL AS VARCHAR)"
+    join = f"LEFT JOIN area_tracts own ON own.code = {area_code('r.area')}" if has_areas else ""
     return f"""
-  SELECT r.*, coalesce(pt.tract, lot.tract, house.tract, street.tract, block.tract, {borough})
-      AS tract,
+  SELECT r.*, coalesce(pt.tract, {own}, lot.tract, house.tract, street.tract, block.tract,
+      {borough}) AS tract,
     CASE WHEN pt.tract IS NOT NULL AND pt.is_nearest THEN 'nearest'
-      WHEN pt.tract IS NOT NULL THEN 'coordinates' WHEN lot.tract IS NOT NULL THEN 'lot'
+      WHEN pt.tract IS NOT NULL THEN 'coordinates' WHEN {own} IS NOT NULL THEN 'code'
+      WHEN lot.tract IS NOT NULL THEN 'lot'
       WHEN house.tract IS NOT NULL THEN 'building' WHEN street.tract IS NOT NULL THEN 'address'
       WHEN block.tract IS NOT NULL THEN 'block' ELSE 'borough' END AS located_by
   FROM rows r
   LEFT JOIN point_tract pt ON pt.longitude = {rounded("r.longitude")}
     AND pt.latitude = {rounded("r.latitude")}
+  {join}
   LEFT JOIN lot_places lot ON lot.id = r.bbl
   LEFT JOIN building_places house ON house.id = r.bin
   LEFT JOIN address_places street ON street.id = r.address

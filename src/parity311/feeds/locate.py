@@ -1,7 +1,8 @@
 """Where a row belongs: its census tract, by the best of what the row carries.
 
-In this order: its coordinates (in a tract's polygon, or nearest within 60 m), its tax lot (BBL),
-its building number (BIN), its address, its tax block if all known lots of it lie in one tract.
+In this order: its coordinates (in a tract's polygon, or nearest within 60 m), the tract's code
+where the source gives it, its tax lot (BBL), its building number (BIN), its address, its tax block
+if all known lots of it lie in one tract.
 Lots, buildings and addresses are known from a crosswalk (PLUTO, footprints), from violations, and
 from other rows that have coordinates. How each row was located is kept with it.
 """
@@ -16,8 +17,9 @@ from parity311.feeds.boundaries import Boundaries
 from parity311.feeds.parsing import COUNTIES
 from parity311.records.sql import Connection, literal
 
-METHODS = ("coordinates", "nearest", "lot", "building", "address", "block", "borough")
-"""``borough``: kept without a tract, only where that was asked for."""
+METHODS = ("coordinates", "nearest", "code", "lot", "building", "address", "block", "borough")
+"""``code``: the source names the tract, or whichever area stands for it.
+``borough``: kept without a tract, only where that was asked for."""
 COORDINATE_DIGITS = 6
 """Coordinates are compared at 0.1 m."""
 POINTS_AT_A_TIME = 1_000_000
@@ -26,6 +28,31 @@ POINTS_AT_A_TIME = 1_000_000
 def rounded(column: LiteralString) -> LiteralString:
     """SQL: a coordinate as it is compared."""
     return f"round({column}, {literal(COORDINATE_DIGITS)})"
+
+
+TRACT_DIGITS = 6
+"""Digits of a tract within its county."""
+
+
+def area_code(column: LiteralString) -> LiteralString:
+    """SQL: an area's code as it is compared: capitals, no zeros in front."""
+    return f"ltrim(upper({column}), '0')"
+
+
+def name_areas(connection: Connection) -> None:
+    """Table area_tracts: code -> tract, from tract_ids: whole codes, and tracts within a county.
+
+    A code without its county counts where no two tracts share it.
+    """
+    short = area_code(f"right(geoid, {literal(TRACT_DIGITS)})")
+    connection.execute(f"""
+CREATE OR REPLACE TABLE area_tracts AS
+WITH whole AS (SELECT {area_code("geoid")} AS code, geoid AS tract FROM tract_ids)
+SELECT code, min(tract) AS tract FROM whole GROUP BY code HAVING count(*) = 1
+UNION ALL
+SELECT {short}, min(geoid) FROM tract_ids
+WHERE regexp_full_match(geoid, '[0-9]{{11}}') AND {short} NOT IN (SELECT code FROM whole)
+GROUP BY 1 HAVING count(*) = 1""")
 
 
 def place_points(

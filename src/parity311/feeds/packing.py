@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import math
 import re
 import shutil
 import zipfile
@@ -46,6 +47,10 @@ PAGE_TITLE = re.compile(r"<title[^>]*>\s*([^<]{1,80})", re.IGNORECASE)
 FEW_LETTERS = 3
 """Letters that are no UTF-8 from which on a file is taken for Windows-1252; fewer are damage."""
 NOT_ASCII = re.compile(rb"[\x80-\xff]")
+TABLE_ENDINGS = (".csv", ".tsv", ".tab", ".json", ".geojson", ".jsonl", ".ndjson")
+"""How names of tables in a zip end; portals put texts and lists of the columns beside them."""
+BESIDE = re.compile(r"(?i)read.?me|dictionary|metadata|codebook|licen[cs]e|data.?package|schema")
+"""Names of files that portals put beside a table."""
 SEPARATOR, END = re.compile(r"\s*,?\s*(?=\[)"), re.compile(r"\s*\]")
 PORTAL_START = re.compile(r'\s*\{\s*"meta"\s*:\s*(?=\{)')
 PORTAL_ROWS = re.compile(r'\s*,\s*"data"\s*:\s*\[')
@@ -56,6 +61,12 @@ ANSWER_ROWS = re.compile(
 """Lists under which servers put the rows of an answer: CKAN, ArcGIS, OData, Open311 in wrappers."""
 ANSWER_NAMES = re.compile(r'"(fields|columns)"\s*:\s*(?=\[)')
 SHAPE = re.compile(r'"type"\s*:\s*"(Multi)?(Point|LineString|Polygon)"')
+WEB_MERCATOR = re.compile(
+    r'"(latestW|w)kid"\s*:\s*(102100|102113|3857|900913)\b|EPSG:{1,2}(3857|900913)\b'
+)
+"""How an answer says that its points are metres on the maps of the web."""
+EARTH_RADIUS = 6378137.0
+"""Metres, as those maps take it."""
 NEXT = re.compile(r"\s*,?\s*(?=[\[{])")
 SAYS_MORE = re.compile(
     r'"exceededTransferLimit"\s*:\s*true|"(?:@odata\.nextLink|odata\.nextLink)"\s*:\s*"[^"]'
@@ -70,13 +81,19 @@ class Packing:
     """What stands between a file and its text."""
 
     member: str = ""
-    """Name of the one file in a zip."""
+    """Name of the one file in a zip that is read."""
+    beside: tuple[str, ...] = ()
+    """Other files in the zip, which hold no table."""
     is_gzip: bool = False
     encoding: str = UTF_8
     has_portal_rows: bool = False
     """Whether it is a portal's rows.json: columns under "meta", rows as lists under "data"."""
     rows_under: str = ""
     """Name of the list that holds the rows of a server's answer, or of a GeoJSON of points."""
+    is_web_mercator: bool = False
+    """Whether points are metres of the maps of the web, which are turned to degrees."""
+    has_old_ends: bool = False
+    """Whether lines end as on old Macs, by a carriage return alone."""
     is_plain: bool = True
     """Whether the readers can take it as it is."""
     sheet: Sheet | None = None
@@ -88,7 +105,8 @@ class Packing:
         if self.sheet is not None:
             return self.sheet.describe()
         if self.member:
-            parts.append(f"{self.member!r} in a zip")
+            others = f", not read: {', '.join(self.beside)}" if self.beside else ""
+            parts.append(f"{self.member!r} in a zip{others}")
         if self.is_gzip:
             parts.append("gzipped")
         if self.encoding != UTF_8:
@@ -96,7 +114,8 @@ class Packing:
         if self.has_portal_rows:
             parts.append("a portal's rows.json")
         if self.rows_under == "features":
-            parts.append("points of GeoJSON or ArcGIS")
+            turned = ", turned from Web Mercator to degrees" if self.is_web_mercator else ""
+            parts.append(f"points of GeoJSON or ArcGIS{turned}")
         elif self.rows_under:
             parts.append(f"a server's answer, rows under {self.rows_under!r}")
         return ", ".join(parts)
@@ -113,7 +132,8 @@ PLAIN = Packing()
 def find_packing(path: Path, sheet: str = "") -> Packing:
     """Find out how a file is packed from its first bytes, whatever its name says.
 
-    ``sheet`` is the one of a workbook that was asked for; the first with a table if empty.
+    ``sheet`` is the one of a workbook, or the file of a zip, that was asked for; the first with a
+    table, or the only one, if empty.
     """
     try:
         with path.open("rb") as file:
@@ -121,9 +141,10 @@ def find_packing(path: Path, sheet: str = "") -> Packing:
         names = _members(path) if first == b"PK\x03\x04" else []
         if first == OLD_WORKBOOK or _is_workbook(names):
             return Packing(is_plain=False, sheet=find_sheet(path, sheet))
-        member = _only_member(path, names) if names else ""
+        member = _only_member(path, names, sheet) if names else ""
         is_gzip = first[:2] == b"\x1f\x8b"
-        packing = Packing(member, is_gzip)
+        beside = tuple(name for name in names if name != member)
+        packing = Packing(member, beside, is_gzip)
         with open_bytes(path, packing) as file:
             data = file.read(HEAD_BYTES)
     except (OSError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
@@ -132,10 +153,16 @@ def find_packing(path: Path, sheet: str = "") -> Packing:
     start = data[:4096].decode(encoding, errors="replace")
     _refuse_no_table(path, data, start)
     has_portal_rows = PORTAL_START.match(start) is not None
-    rows_under = "" if has_portal_rows else _find_rows(data.decode(encoding, errors="replace"))
+    text = data.decode(encoding, errors="replace")
+    rows_under = "" if has_portal_rows else _find_rows(text)
+    is_turned = rows_under == "features" and WEB_MERCATOR.search(text[:ENDS]) is not None
+    has_old_ends = "\r" in text and "\n" not in text
     is_plain = encoding == UTF_8 and not member and not has_portal_rows and not rows_under
-    is_plain &= is_gzip == (path.suffix == ".gz")
-    return Packing(member, is_gzip, encoding, has_portal_rows, rows_under, is_plain)
+    is_plain &= is_gzip == (path.suffix == ".gz") and not has_old_ends
+    return Packing(
+        member, beside, is_gzip, encoding, has_portal_rows, rows_under, is_turned, has_old_ends,
+        is_plain,
+    )  # fmt: skip
 
 
 def _find_rows(head: str) -> str:
@@ -161,6 +188,8 @@ def _refuse_no_table(path: Path, data: bytes, start: str) -> None:
     for marks, kind, cure in NO_TABLES:
         if data.startswith(marks):
             raise RecordsError(f"{path} is {kind}, not a table; {cure}, and give that.")
+    if data.startswith(b"PK\x03\x04"):
+        raise RecordsError(f"{path} holds a workbook or another zip; unpack it, and give that.")
     text = start.lstrip().lower()
     if text.startswith(("<!doctype html", "<html")) or ("<html" in text and text[:1] == "<"):
         title = PAGE_TITLE.search(start)
@@ -184,7 +213,9 @@ def find_encoding(data: bytes) -> str:
     if max(zeros) > 0.5 > 2 * min(zeros):
         return "utf-16-le" if zeros[1] > zeros[0] else "utf-16-be"
     has_utf_8 = not data.decode("utf-8", errors="ignore").isascii()
-    if not has_utf_8 and len(NOT_ASCII.findall(data)) >= FEW_LETTERS:
+    # Names of columns are not damaged.
+    in_header = NOT_ASCII.search(data.lstrip().split(b"\n", 1)[0])
+    if not has_utf_8 and (in_header or len(NOT_ASCII.findall(data)) >= FEW_LETTERS):
         return WINDOWS
     return UTF_8
 
@@ -205,21 +236,29 @@ def _is_workbook(names: list[str]) -> bool:
     return "xl/workbook.xml" in names or "xl/workbook.bin" in names or is_open_document
 
 
-def _only_member(path: Path, names: list[str]) -> str:
-    """The one table in a zip; an error that says what else it is, where it is not one."""
+def _only_member(path: Path, names: list[str], asked: str) -> str:
+    """The one table in a zip, or that asked for; an error that says what else it is, if none."""
+    if asked in names:
+        return asked
     if "[Content_Types].xml" in names:
         raise RecordsError(f"{path} is a document, not a table; save its table as CSV (UTF-8).")
     if any(name.lower().endswith(".shp") for name in names):
         raise RecordsError(
             f"{path} holds a shapefile; export it as GeoJSON in longitude and latitude instead."
         )
-    if len(names) != 1:
+    if len(names) == 1:
+        return names[0]
+    tables = [
+        name for name in names if name.lower().endswith(TABLE_ENDINGS) and not BESIDE.search(name)
+    ]
+    if len(tables) != 1:
         shown = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
         raise RecordsError(
-            f"{path} holds {len(names)} files ({shown}), and one is read; unpack it and give those "
-            "that are meant."
+            f"{path} holds {len(names)} files ({shown}), and one is read; name it with --sheet, or "
+            "unpack it and give those that are meant (files of the same columns can be given "
+            "together)."
         )
-    return names[0]
+    return tables[0]
 
 
 @contextmanager
@@ -240,7 +279,9 @@ def open_bytes(path: Path, packing: Packing) -> Iterator[IO[bytes]]:
 def _open_text(path: Path, packing: Packing) -> Iterator[IO[str]]:
     with (
         open_bytes(path, packing) as file,
-        TextIOWrapper(file, packing.encoding, errors="replace", newline="") as text,
+        TextIOWrapper(
+            file, packing.encoding, errors="replace", newline=None if packing.has_old_ends else ""
+        ) as text,
     ):
         yield text
 
@@ -256,7 +297,8 @@ def read_head(path: Path, packing: Packing) -> str:
             data = file.read(HEAD_BYTES)
     except (OSError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
         raise _unreadable(path, error) from error
-    return data.decode(packing.encoding, errors="replace")
+    text = data.decode(packing.encoding, errors="replace")
+    return text.replace("\r", "\n") if packing.has_old_ends else text
 
 
 def unpack(path: Path, packing: Packing, out: Path) -> Path:
@@ -387,9 +429,12 @@ def _answer_rows(path: Path, packing: Packing, text: IO[str]) -> Iterator[dict[s
     try:
         if named is not None:
             fields = json.JSONDecoder().raw_decode(before, named.end())[0]
-            names = [str(one.get("id") or one.get("name")) for one in fields]
+            names = [
+                one if isinstance(one, str) else str(one.get("id") or one.get("name"))
+                for one in fields
+            ]
         while stream.skip(NEXT):
-            yield _as_row(stream.value(), names)
+            yield _as_row(stream.value(), names, packing.is_web_mercator)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RecordsError(
             f"{path} cannot be read to its end as rows under {packing.rows_under!r}; it may have "
@@ -399,7 +444,7 @@ def _answer_rows(path: Path, packing: Packing, text: IO[str]) -> Iterator[dict[s
         raise RecordsError(f"{path} was cut off in the middle of its rows; download it again.")
 
 
-def _as_row(value: Any, names: list[str]) -> dict[str, Any]:
+def _as_row(value: Any, names: list[str], is_web_mercator: bool) -> dict[str, Any]:
     """One row: a list under names, an object, or a point with its properties."""
     if isinstance(value, list):
         return {
@@ -419,10 +464,20 @@ def _as_row(value: Any, names: list[str]) -> dict[str, Any]:
             point = x, y
         elif "x" in geometry:
             point = geometry.get("x"), geometry.get("y")
+    if is_web_mercator:
+        point = _as_degrees(*point)
     there = {"".join(filter(str.isalnum, name.lower())) for name in row}
     own = ("geometry_x", "geometry_y") if {"longitude", "latitude"} & there else (
         "longitude", "latitude")  # fmt: skip
     return row | dict(zip(own, point, strict=True))
+
+
+def _as_degrees(x: Any, y: Any) -> tuple[float, float] | tuple[None, None]:
+    """Longitude and latitude of a point of Web Mercator; none where it is none."""
+    if not isinstance(x, int | float) or not isinstance(y, int | float):
+        return None, None
+    north = 2.0 * math.atan(math.exp(y / EARTH_RADIUS)) - math.pi / 2.0
+    return round(math.degrees(x / EARTH_RADIUS), 7), round(math.degrees(north), 7)
 
 
 def _write_answer(path: Path, packing: Packing, text: IO[str], plain: IO[str]) -> None:

@@ -26,21 +26,37 @@ TIME_ZONE = "America/New_York"
 
 TIME_FORMATS = (" %I:%M:%S %p", "", " %H:%M:%S", " %I:%M %p", " %H:%M")
 """What may follow a date that is no ISO."""
-NAMED_DAYS = ("%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y", "%d %b %y", "%Y %b %d")
+NAMED_DAYS = ("%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y", "%Y %b %d")
 """Dates with the month's name, once commas, dashes and dots are spaces."""
+NAMED_SHORT = ("%d %b %y", "%b %d %y")
+"""The same with two digits of the year, which `%Y` would take for a year of the first century."""
 PARTS = "^([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{2,4})"
 """A date of three numbers with the year last: which of the others is the day, it does not say."""
-SERIAL = "^[2-5][0-9]{4}([.][0-9]+)?$"
+SERIAL = "^[2-5][0-9]{4}([.,][0-9]+)?$"
 """Days since 30 December 1899 (1954 to 2064), as Excel counts where a cell's format is lost."""
 EPOCH = "^(1[2-9][0-9]{8}|1[0-9]{12})$"
 """Seconds (2008 to 2033) or milliseconds since 1970 at Greenwich, as servers count."""
 OFFSET = (
     r"^([0-9]{4}[-/.].*:[0-9.]+ ?(Z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?)|1[2-9][0-9]{8}|1[0-9]{12})"
-    r"\s*$"
+    r"\s*$|[0-9M] \(?[ECMP][SD]T\)?\s*$"
 )
 """A time of a known day with its distance from Greenwich, or counted there."""
-ODD = r"^[0-9]{4}[/.][0-9]|^1[0-9]{9}([0-9]{3})?$|[\x{a0}\x{202f},]|[0-9 ][AaPp][.]? ?[Mm]"
-"""Dates that other readers leave: the year first with slashes, counted seconds, commas, a.m."""
+CLOCK = r" \(?([ECMP][SD]T)\)?\s*$"
+"""A North American clock behind a time, in letters."""
+CLOCK_HOURS = {
+    f"{place}{season}T": hours + (season == "S")
+    for place, hours in zip("ECMP", (4, 5, 6, 7), strict=True)
+    for season in "SD"
+}
+"""Hours by which each of them is behind Greenwich."""
+DOTTED = r"^([0-9]{1,2}-[A-Za-z]{3}-[0-9]{2,4}) ([0-9]{1,2})[.]([0-9]{2})[.]([0-9]{2})([.][0-9]+)?"
+"""Oracle's ``05-AUG-24 02.41.00.000000 PM``."""
+ODD = (
+    r"^[0-9]{4}[/.][0-9]|^1[0-9]{9}([0-9]{3})?$|[\x{a0}\x{202f},]|[0-9 ][AaPp][.]? ?[Mm]"
+    r"|^[0-9]{8}T[0-9]{6}$|-[A-Za-z]{3}-[0-9]+ [0-9]+[.]|[0-9M] \(?[ECMP][SD]T\)?\s*$"
+)
+"""Dates that other readers leave: the year first with slashes, counted seconds, commas, a.m., a
+clock in letters."""
 WEEKDAY = "^(?i)(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?[.]? "
 
 
@@ -82,10 +98,27 @@ def timestamp(
         f"ELSE {_rarer(expression, four, two)} END"
     )
     odd = (
-        f"CASE WHEN regexp_matches({expression}, {literal(ODD)}) "
+        f"CASE WHEN regexp_matches({expression}, {literal(CLOCK)}) "
+        f"THEN {_by_letters(expression, four, two, zone)} "
+        f"WHEN regexp_matches({expression}, {literal(ODD)}) "
         f"THEN {_odd(expression, four, two, zone)} END"
     )
     return f"coalesce({usual}, {odd})"
+
+
+def _by_letters(
+    expression: LiteralString, four: LiteralString, two: LiteralString, zone: str | None
+) -> LiteralString:
+    """SQL of a time with a clock in letters (``EST``), by the city's clock."""
+    if zone is None:
+        return "NULL"
+    plain: LiteralString = f"regexp_replace({expression}, {literal(CLOCK)}, '')"
+    read = (
+        f"coalesce(TRY_CAST({plain} AS TIMESTAMP), {_odd(plain, four, two, zone)}, "
+        f"{_rarer(plain, four, two)})"
+    )
+    hours = f"CASE regexp_extract({expression}, {literal(CLOCK)}, 1) {branches(CLOCK_HOURS)} END"
+    return f"({read} + to_hours({hours})) AT TIME ZONE 'UTC' AT TIME ZONE {literal(zone)}"
 
 
 def _odd(
@@ -93,13 +126,13 @@ def _odd(
 ) -> LiteralString:
     """SQL of dates that hardly any file has, once spaces, commas and a.m. are written plainly."""
     spaces: LiteralString = f"regexp_replace({expression}, '[\\x{{a0}}\\x{{202f}}]|, ?', ' ', 'g')"
-    noon = f"regexp_replace({spaces}, '(?i) ?([ap])[.]? ?m[.]?$', ' \\1M')"
+    colons = f"regexp_replace({spaces}, {literal(DOTTED)}, '\\1 \\2:\\3:\\4')"
+    noon = f"regexp_replace({colons}, '(?i) ?([ap])[.]? ?m[.]?$', ' \\1M')"
     text = f"trim(regexp_replace({noon}, {literal(WEEKDAY)}, ''))"
     iso = f"regexp_replace({text}, '^([0-9]{{4}})[/.]([0-9]{{1,2}})[/.]', '\\1-\\2-')"
     halves = f"[{literals(f'%Y-%m-%d{time}' for time in TIME_FORMATS if '%p' in time)}]"
     slashes = f"regexp_replace({text}, {literal(PARTS)}, '\\1/\\2/\\3')"
     names = f"regexp_replace(regexp_replace({text}, '[./-]', ' ', 'g'), ' +', ' ', 'g')"
-    named = f"[{literals(f'{day}{time}' for day in NAMED_DAYS for time in TIME_FORMATS)}]"
     clock: LiteralString = f"AT TIME ZONE {literal(zone)}" if zone else ""
     turned = _turned(iso, zone)
     count = f"TRY_CAST({text} AS BIGINT)"
@@ -108,13 +141,25 @@ def _odd(
     return (
         f"CASE WHEN regexp_matches({text}, {literal(EPOCH)}) THEN {counted} "
         f"WHEN regexp_matches({text}, {literal(OFFSET)}) THEN {turned} "
+        f"WHEN regexp_matches({text}, '^[0-9]{{8}}T') "
+        f"THEN try_strptime({text}, '%Y%m%dT%H%M%S') "
         f"WHEN regexp_matches({text}, '^[0-9]{{4}}') "
         f"THEN CASE WHEN {iso}[-1] = 'M' THEN try_strptime({iso}, {halves}) "
         f"ELSE TRY_CAST({iso} AS TIMESTAMP) END "
         f"WHEN regexp_matches({text}, '^[0-9]{{1,2}}[./-][0-9]{{1,2}}[./-][0-9]{{4}}') "
         f"THEN try_strptime({slashes}, {four}) "
         f"WHEN regexp_matches({text}, {literal(PARTS)}) THEN try_strptime({slashes}, {two}) "
-        f"WHEN regexp_matches({text}, '[A-Za-z]{{3}}') THEN try_strptime({names}, {named}) END"
+        f"WHEN regexp_matches({text}, '[A-Za-z]{{3}}') THEN {_named(names)} END"
+    )
+
+
+def _named(text: LiteralString) -> LiteralString:
+    """SQL of a date with the month's name, its parts apart by spaces."""
+    long = f"[{literals(f'{day}{time}' for day in NAMED_DAYS for time in TIME_FORMATS)}]"
+    short = f"[{literals(f'{day}{time}' for day in NAMED_SHORT for time in TIME_FORMATS)}]"
+    return (
+        f"CASE WHEN regexp_matches({text}, '[0-9]{{4}}') THEN try_strptime({text}, {long}) "
+        f"ELSE try_strptime({text}, {short}) END"
     )
 
 
@@ -131,15 +176,14 @@ def _rarer(expression: LiteralString, four: LiteralString, two: LiteralString) -
     text = f"trim({expression})"
     slashes = f"regexp_replace({text}, {literal(PARTS)}, '\\1/\\2/\\3')"
     spaces = f"trim(regexp_replace(regexp_replace({text}, '[,./-]', ' ', 'g'), ' +', ' ', 'g'))"
-    named = f"[{literals(f'{day}{time}' for day in NAMED_DAYS for time in TIME_FORMATS)}]"
-    seconds = f"round(86400 * TRY_CAST({text} AS DOUBLE))::BIGINT"
+    seconds = f"round(86400 * TRY_CAST(replace({text}, ',', '.') AS DOUBLE))::BIGINT"
     return (
         f"CASE WHEN regexp_matches({text}, '^[0-9]{{1,2}}[./-][0-9]{{1,2}}[./-][0-9]{{4}}') "
         f"THEN try_strptime({slashes}, {four}) WHEN regexp_matches({text}, {literal(PARTS)}) "
         f"THEN try_strptime({slashes}, {two}) WHEN regexp_full_match({text}, '[0-9]{{8}}') "
         f"THEN try_strptime({text}, '%Y%m%d') WHEN regexp_matches({text}, {literal(SERIAL)}) "
         f"THEN TIMESTAMP '1899-12-30' + to_seconds({seconds}) "
-        f"WHEN regexp_matches({text}, '[A-Za-z]{{3}}') THEN try_strptime({spaces}, {named}) END"
+        f"WHEN regexp_matches({text}, '[A-Za-z]{{3}}') THEN {_named(spaces)} END"
     )
 
 
@@ -227,7 +271,10 @@ def geoid(expression: LiteralString) -> LiteralString:
 
     The Census' own files write ``1400000US06037100100``.
     """
-    digits = f"regexp_replace(regexp_replace(trim({expression}), '^[0-9]+US', ''), '[.]0$', '')"
+    plain = f"regexp_replace(trim({expression}), '^[0-9]+US', '')"
+    has_commas = f"regexp_full_match({plain}, '[0-9]{{1,3}}(,[0-9]{{3}})+([.]0+)?')"
+    whole = f"CASE WHEN {has_commas} THEN replace({plain}, ',', '') ELSE {plain} END"
+    digits = f"regexp_replace({whole}, '[.]0+$', '')"
     return (
         f"CASE WHEN regexp_full_match({digits}, '[0-9]{{10}}') THEN '0' || {digits} "
         f"ELSE {digits} END"

@@ -35,6 +35,7 @@ from parity311.feeds.words import (
     CHANNEL_WORDS,
     COLUMN_NAMES,
     DOMAIN_WORDS,
+    LAST_CHANGES,
     OUTCOME_WORDS,
     TRACT_NAMES,
     first_match,
@@ -46,6 +47,15 @@ SAMPLED_ROWS = 20_000
 MOST_VALUES = 400
 """Distinct values up to which a column may be a category or a status."""
 LISTED_VALUES = 150
+SHORT_CODE = 4
+"""Characters below which a code may be a number of anything."""
+FEWEST_AREAS = 2
+"""Distinct values from which on a column can be the code of rows' areas."""
+CODED = 0.9
+"""Share of a column's values that are areas of the outlines, from which on it is their code."""
+SHOWN = 60
+"""Characters of a value that are shown in a sentence."""
+TIME_OF_DAY = re.compile(r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?( ?[AaPp][.]?[Mm][.]?)?")
 SURE, LIKELY, LEAST = 0.85, 0.6, 0.4
 """Scores from which a column is called sure, likely, or a guess; below, it is not proposed."""
 PROJECTED = re.compile("^(x|y)$|coord|easting|northing|stateplane|^point(x|y)$|^(x|y)(pos|feet|ft)")
@@ -145,13 +155,18 @@ def propose_map(
     rows, columns, layout = _look(tables[0], scratch / "complaints.txt", sheet)
     if not any(one.n for one in columns):
         raise RecordsError(
-            f"{tables[0]} has a header and no rows; export it again, with rows to look at."
+            f"{tables[0]} has a header and no rows that can be read; export it again, with rows to "
+            "look at."
         )
     known = _known_as(tables[0], sheet, rows)
     guesses, place_notes = _place_points(columns, _place(columns, COLUMN_NAMES, _fits_complaint))
     if chosen:
         guesses = _as_chosen(guesses, chosen, columns)
     guesses = _drop_spare_point(guesses)
+    codes = _area_codes(shapes)
+    tracts, area_id = _tract_lines(tables[1:], scratch, codes)
+    if "tract" not in (chosen or {}):
+        guesses = _place_codes(rows, columns, guesses, area_id, codes.get(area_id, set()))
     doubtful, doubts = _place_doubtful(columns, guesses)
     guesses, place_notes = [*doubtful, *guesses], [*place_notes, *doubts]
     placed = {one.field: one.column for one in guesses}
@@ -163,9 +178,12 @@ def propose_map(
         if name in placed
     }
     dates, notes = _date_lines(tables[0].name, rows, columns, placed)
-    notes += place_notes
-    codes = _area_codes(shapes)
-    tracts, area_id = _tract_lines(tables[1:], scratch, codes)
+    notes += place_notes + _note_times(columns, unused, placed)
+    if not {"longitude", "point", "tract"} & set(placed):
+        notes.append(
+            "no column says where: coordinates, or a code of the areas of the outlines (tract, ZIP "
+            "code, district), which places rows when tracts and outlines of those areas are given"
+        )
     text = "\n".join(
         [
             f"# Proposed from {tables[0].name}: {layout.describe_shape()}.",
@@ -180,6 +198,7 @@ def propose_map(
             "[complaints]",
             *_complaint_lines(guesses, missing, unused),
             *dates[1],
+            *_closing_lines(placed, values.get("status", [])),
             *_duplicate_lines(values.get("duplicate")),
             "",
             *_category_lines(values.get("category", [])),
@@ -289,7 +308,7 @@ def _fits_complaint(name: str, column: SeenColumn) -> tuple[float, str]:
         return value, f"{column.low:g} to {column.high:g}"
     if name == "point":
         found = [_as_point(one) for one in column.samples]
-        return float(bool(found) and all(found)), f"like {column.samples[:1]}"
+        return float(bool(found) and all(found)), _like(column)
     if name == "zip":
         codes = [one.split("-")[0].split(".")[0] for one in column.samples]
         fits = all(code.isdigit() and 4 <= len(code) <= 5 for code in codes)
@@ -302,7 +321,21 @@ def _fits_complaint(name: str, column: SeenColumn) -> tuple[float, str]:
 
 
 def _like(column: SeenColumn) -> str:
-    return f"like {', '.join(column.samples[:1])}"
+    return f"like {', '.join(map(_shown, column.samples[:1]))}"
+
+
+def _shown(text: str) -> str:
+    """A value in a sentence: one line of it, and no more than fits."""
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else f"{line[: SHOWN - 1]}…"
+
+
+def _odd_one(name: str, column: SeenColumn) -> str:
+    """A sample that is not what the column's name says, where one is."""
+    if name not in ("longitude", "latitude"):
+        return column.samples[0]
+    plain = re.compile("[-+]?[0-9]+([.,][0-9]+)?")
+    return next((one for one in column.samples if not plain.fullmatch(one)), column.samples[0])
 
 
 def _as_point(text: str) -> bool:
@@ -319,6 +352,58 @@ def _drop_spare_point(guesses: list[Guess]) -> list[Guess]:
     if {"longitude", "latitude"} <= {one.field for one in guesses}:
         return [one for one in guesses if one.field != "point"]
     return guesses
+
+
+def _place_codes(
+    rows: LiteralString,
+    columns: Sequence[SeenColumn],
+    guesses: list[Guess],
+    area_id: str,
+    areas: set[str],
+) -> list[Guess]:
+    """The guesses with the column that names rows' areas by the codes of the outlines.
+
+    A column that is something else already, like the ZIP code, is taken where nothing else says
+    where rows are; short numbers only under the name that the outlines give them, since wards and
+    districts are numbered from 1 alike.
+    """
+    placed = {one.field: one.column for one in guesses}
+    has_place = "point" in placed or {"longitude", "latitude"} <= set(placed)
+    taken = [placed[name] for name in placed if has_place or name not in ("zip", "building")]
+    best = None
+    for column in columns:
+        if column.name in taken or column.n_distinct < FEWEST_AREAS:
+            continue
+        values = {plain_id(value) for value, _ in _values(rows, column.name)}
+        is_short = all(len(value) < SHORT_CODE for value in values)
+        if is_short and squash(column.name) != squash(area_id):
+            continue
+        share = len(values & areas) / max(len(values), 1)
+        if share >= CODED and (best is None or share > best[0]):
+            best = share, column.name
+    if best is None:
+        return guesses
+    _, column_name = best
+    rest = [one for one in guesses if one.column != column_name]
+    if not has_place:
+        rest = [one for one in rest if one.field not in ("longitude", "latitude")]
+    found = Guess("tract", column_name, 1.0, f"its values are {area_id} of the outlines")
+    return [*rest, found]
+
+
+def _note_times(
+    columns: Sequence[SeenColumn], unused: Sequence[str], placed: Mapping[str, str]
+) -> list[str]:
+    """Columns of times of day beside a date that has none, which a map cannot join."""
+    dates = next((one for one in columns if one.name == placed.get("received_at")), None)
+    if dates is None or any(":" in one for one in dates.samples):
+        return []
+    return [
+        f"{one.name} holds times of day and {dates.name} days alone: join the two in one column, "
+        "or every complaint counts as received at an hour unknown"
+        for one in columns
+        if one.name in unused and one.n and all(map(TIME_OF_DAY.fullmatch, one.samples))
+    ]
 
 
 def _place_doubtful(
@@ -341,9 +426,14 @@ def _place_doubtful(
         column = named[0]
         _, seen = _fits_complaint(name, column)
         if name != "key":
+            cure = (
+                "; where those are dates, place it by hand and say how they are written "
+                '(date_format = "%Y/%j" under [complaints])'
+            )
             notes.append(
                 f"{column.name} is named like {name}, and its values, like "
-                f"{column.samples[0]!r}, are not"
+                f"{_shown(_odd_one(name, column))!r}, are not"
+                + (cure if name == "received_at" else "")
             )
             continue
         taken.append(Guess(name, column.name, LEAST, seen))
@@ -514,6 +604,15 @@ def _zone(longitude: SeenColumn | None) -> str:
     if not ZONES[-1][0] < middle < -60:
         return ""
     return next(name for west, name in ZONES if middle >= west)
+
+
+def _closing_lines(placed: Mapping[str, str], statuses: list[tuple[str, int]]) -> list[str]:
+    """Where the closing is dated by the last change: the statuses in which that is a closing."""
+    if squash(placed.get("closed_at", "")) not in LAST_CHANGES or "status" not in placed:
+        return []
+    closed = [one for one, _ in statuses if first_match(one, OUTCOME_WORDS) != ("pending", "")]
+    line = f"closed_when = {json.dumps(closed, ensure_ascii=False)}"
+    return [f"{line.ljust(44)}# {placed['closed_at']} is the last change, of open ones too"]
 
 
 def _duplicate_lines(values: list[tuple[str, int]] | None) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from parity311.errors import InputError, RecordsError, unknown_name
 from parity311.feeds.formats import TABLE_FORMATS, Format
@@ -48,6 +49,8 @@ class FileLayout:
     delimiter: str = ","
     titles: int = 0
     """Lines above the header: titles of a report, or a spreadsheet's `sep=;`."""
+    escape: str = '"'
+    """What stands before a quotation mark within a quoted value: another, or a backslash."""
     is_json: bool = False
     wanted: tuple[str, ...] = ()
     """Columns to read, where the format is a city's own."""
@@ -145,8 +148,9 @@ def look_at(path: Path, *, sheet: str = "") -> FileLayout:
         delimiter = max(headers, key=lambda mark: len(headers[mark][1]))
         titles, header = headers[delimiter]
     names = tuple(unique_names(header))
+    escape = '"' if is_json or packing.has_rows_within else find_escape(head, delimiter)
     return FileLayout(
-        "unknown", path, dict(zip(names, names, strict=True)), names, delimiter, titles,
+        "unknown", path, dict(zip(names, names, strict=True)), names, delimiter, titles, escape,
         is_json=is_json, wanted=names, packing=packing,
     )  # fmt: skip
 
@@ -155,6 +159,8 @@ LONGEST_HEADER = 100_000
 """Characters of a first line that may be a header: real ones have a few thousand."""
 
 
+LOOKED_AT_FOR_ESCAPE = 2_000
+"""Lines by which it is told how quotation marks are written within values."""
 LOOKED_AT = 50
 """Lines of a file among which its header is looked for."""
 WIDE = 0.6
@@ -193,6 +199,22 @@ def find_header(path: Path, head: str, delimiter: str) -> tuple[int, list[str]]:
     return titles, next(csv.reader([lines[titles]], delimiter=delimiter), [])
 
 
+def find_escape(head: str, delimiter: str) -> str:
+    """A backslash where it stands before quotation marks, as databases write; else the mark."""
+    if '\\"' not in head:
+        return '"'
+    lines = head.splitlines(keepends=True)[:LOOKED_AT_FOR_ESCAPE]
+
+    def widths(**how: Any) -> set[int]:
+        try:
+            return {len(row) for row in csv.reader(lines, delimiter=delimiter, **how) if row}
+        except csv.Error:
+            return set()
+
+    doubled, escaped = widths(), widths(doublequote=False, escapechar="\\")
+    return "\\" if escaped and (not doubled or len(escaped) < len(doubled)) else '"'
+
+
 def unique_names(header: Iterable[str]) -> list[str]:
     """Names by which columns can be told apart: numbered where there is none, never twice."""
     names: list[str] = []
@@ -221,7 +243,7 @@ def check_first_line(path: Path, first: str) -> None:
 def _recognise_csv(path: Path, head: str, formats: Sequence[Format]) -> FileLayout:
     headers = {delimiter: find_header(path, head, delimiter) for delimiter in DELIMITERS}
     found = [
-        replace(layout, titles=titles)
+        replace(layout, titles=titles, escape=find_escape(head, delimiter))
         for delimiter, (titles, header) in headers.items()
         if (layout := _match(path, header, formats, delimiter)) is not None
     ]

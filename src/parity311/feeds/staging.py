@@ -30,6 +30,7 @@ STAGED: dict[str, LiteralString] = {
     "received_at": "TIMESTAMP",
     "received_text": "VARCHAR",
     "closed_at": "TIMESTAMP",
+    "is_closing_unreadable": "BOOLEAN",
     "visited_at": "TIMESTAMP",
     "outcome": "VARCHAR",
     "outcome_key": "UBIGINT",
@@ -37,6 +38,7 @@ STAGED: dict[str, LiteralString] = {
     "borough": "INTEGER",
     "community_board": "INTEGER",
     "zip": "INTEGER",
+    "area": "VARCHAR",
     "address": "VARCHAR",
     "longitude": "DOUBLE",
     "latitude": "DOUBLE",
@@ -62,7 +64,8 @@ STAGED: dict[str, LiteralString] = {
 """Columns of a staged row. ``type_key`` stands for agency, kind and detail, ``outcome_key`` for
 agency and outcome: rows are joined by these numbers, and the texts are looked at once per distinct
 value. ``type_key`` is null where no domain decides about the row. ``updated_at`` decides which of
-two rows with one key is the later."""
+two rows with one key is the later. ``area`` is the code of the row's tract, where its source gives
+one."""
 
 MOST_LISTED_LINES = 10_000
 """Unreadable lines of a file that are listed for each reason; all of them are counted."""
@@ -105,7 +108,7 @@ def rows_of(layouts: Sequence[FileLayout]) -> LiteralString:
         source = f"read_json({paths}, columns = {fields}, maximum_object_size = 67108864)"
     else:
         nothing = NOTHING if first.wanted else ()
-        source = read_csv(paths, first.header, first.delimiter, first.titles, nothing)
+        source = read_csv(paths, first.header, first.delimiter, first.titles, nothing, first.escape)
     return f"SELECT {chosen} FROM {source}"
 
 
@@ -119,16 +122,20 @@ def read_csv(
     delimiter: str,
     titles: int = 0,
     nothing: Sequence[str] = (),
+    escape: str = '"',
 ) -> LiteralString:
     """SQL of a CSV reader that takes every column as text and keeps unreadable lines apart.
 
-    ``titles`` lines stand above the header; texts like ``nothing`` are null.
+    ``titles`` lines stand above the header; texts like ``nothing`` are null; ``escape`` stands
+    before a quotation mark within a value.
     """
     columns = dict.fromkeys(unique_names(header), "VARCHAR")
+    words = [one for one in nothing if escape not in one]  # The reader refuses both at once.
     return (
         f"read_csv({paths}, auto_detect = false, header = true, delim = {literal(delimiter)}, "
-        f"quote = '\"', escape = '\"', skip = {literal(titles)}, columns = {_struct(columns)}, "
-        f"nullstr = [{literals(nothing or ('',))}], ignore_errors = true, "
+        f"quote = '\"', escape = {literal(escape)}, skip = {literal(titles)}, "
+        f"columns = {_struct(columns)}, "
+        f"nullstr = [{literals(words or ('',))}], ignore_errors = true, "
         "store_rejects = true, max_line_size = 16777216)"
     )
 
@@ -165,7 +172,10 @@ def breaks_off(layout: FileLayout) -> bool:
     with path.open("rb") as file:
         file.seek(max(path.stat().st_size - LONGEST_TAIL, 0))
         last = file.read().rpartition(b"\n")[2].decode("utf-8", errors="replace")
-    cells = next(csv.reader([last], delimiter=layout.delimiter), [])
+    try:
+        cells = next(csv.reader([last], delimiter=layout.delimiter), [])
+    except csv.Error:  # A lone carriage return, or a value without end.
+        return False
     return 0 < len(cells) < len(layout.header)
 
 
@@ -225,7 +235,7 @@ def stage_sr311(source: LiteralString, time: Clock = p.timestamp) -> LiteralStri
     """311 rows. Rows of agencies without a domain keep only what is needed to count them."""
     inner = f"""
 SELECT {p.trimmed("unique_key")} AS raw_key, created_date, complaint_type, descriptor,
-  resolution_description, status, bbl AS raw_bbl, incident_zip,
+  resolution_description, status, bbl AS raw_bbl, incident_zip, closed_date,
   upper(trim(agency)) AS office, upper(trim(agency)) IN ({literals(IN_SCOPE_AGENCIES)}) AS in_scope,
   {time("created_date")} AS created, {time("closed_date")} AS closed,
   {time("resolution_action_updated_date")} AS updated,
@@ -250,6 +260,7 @@ FROM ({source})"""
         "received_at": "created",
         "received_text": "CASE WHEN created IS NULL THEN left(created_date, 40) END",
         "closed_at": p.known("closed"),
+        "is_closing_unreadable": "closed IS NULL AND closed_date IS NOT NULL",
         "outcome": "CASE WHEN in_scope THEN resolution_description END",
         "is_closed": "upper(trim(status)) = 'CLOSED'",
         "borough": borough,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import LiteralString
 
@@ -18,9 +19,9 @@ from parity311.feeds.boundaries import Boundaries
 from parity311.feeds.census import figures_from_answers
 from parity311.feeds.parsing import COUNTIES
 from parity311.feeds.recognise import FileLayout
-from parity311.feeds.staging import rows_of
+from parity311.feeds.staging import rows_of, take_unreadable
 from parity311.records.schema import TABLES
-from parity311.records.sql import connect, identifier
+from parity311.records.sql import Connection, connect, identifier
 from parity311.records.strata import income_quintiles
 
 BOROUGH_NAMES = {1: "Manhattan", 2: "Bronx", 3: "Brooklyn", 4: "Queens", 5: "Staten Island"}
@@ -58,7 +59,30 @@ def read_tract_figures(layouts: Sequence[FileLayout]) -> TractFigures:
 
 
 def checked_figures(path: Path, figures: TractFigures) -> TractFigures:
-    """Figures with the Census' codes for missing values taken out; one row a tract."""
+    """Figures with the Census' codes for missing values taken out; one row a tract.
+
+    Rows of labels and totals, whose code has no digit where most have, are left out and counted.
+    """
+    is_code = np.array([any(map(str.isdigit, one)) for one in figures.geoid.tolist()], bool)
+    if 0.5 < is_code.mean() < 1.0:
+        first = str(figures.geoid[~is_code][0])
+        note = f"rows without an area's code, like {first!r}, left out"
+        figures = replace(
+            figures,
+            geoid=figures.geoid[is_code],
+            values={name: value[is_code] for name, value in figures.values.items()},
+            borough=None if figures.borough is None else figures.borough[is_code],
+            community_board=None
+            if figures.community_board is None
+            else figures.community_board[is_code],
+            notes=figures.notes | {note: int((~is_code).sum())},
+        )
+    short = [one for one in figures.geoid.tolist() if re.fullmatch(r"[0-9.,]+[Ee][+][0-9]+", one)]
+    if short:
+        raise RecordsError(
+            f"{path} has areas like {short[0]!r}: a spreadsheet shortened their codes; export the "
+            "table again with that column as text."
+        )
     for name, value in figures.values.items():
         coded = value <= LOWEST_SENTINEL
         if coded.any():
@@ -91,7 +115,20 @@ def _fetch(layout: FileLayout, columns: Mapping[str, LiteralString]) -> dict[str
             f"SELECT {p.geoid('GEOID')} AS geoid, {chosen} FROM ({rows_of([layout])}) "
             "WHERE GEOID IS NOT NULL ORDER BY 1"
         ).to_arrow_table()
+        check_every_line(connection, layout.path)
     return {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
+
+
+def check_every_line(connection: Connection, path: Path) -> None:
+    """Refuse a table of areas with lines that could not be read: their complaints would be lost."""
+    lost = take_unreadable(connection)
+    if lost:
+        first = min(lost, key=lambda one: one.first_line)
+        raise RecordsError(
+            f"{path} has {sum(one.lines for one in lost)} lines that cannot be read, the first "
+            f"{first.first_line} ({first.reason.removeprefix('unreadable line: ')}); correct them: "
+            "complaints of an area without its row would be lost."
+        )
 
 
 def _number(column: str) -> LiteralString:

@@ -37,7 +37,7 @@ _ENGLISH: dict[str, tuple[str, ...]] = {
     "closed_at": (
         "closed_date", "closeddate", "closed_dt", "close_date", "date_closed", "closed",
         "resolved_date", "completed_date", "completion_date", "date_completed",
-        "resolution_date", "ticket_closed_date_time", "closed_at",
+        "resolution_date", "ticket_closed_date_time", "closed_at", "updated_datetime",
     ),
     "status": ("status", "case_status", "sr_status", "status_description", "ticket_status",
                "request_status", "state", "disposition", "closure_reason", "resolution_code"),
@@ -67,7 +67,46 @@ _SPANISH: dict[str, tuple[str, ...]] = {
     "duplicate": ("duplicado", "duplicada"),
     "parent": ("folio_original", "caso_original"),
 }  # fmt: skip
-COLUMN_NAMES = {name: (*names, *_SPANISH.get(name, ())) for name, names in _ENGLISH.items()}
+_FRENCH: dict[str, tuple[str, ...]] = {
+    "key": ("numero_de_demande", "id_unique", "numero_de_dossier", "identifiant"),
+    "received_at": ("date_de_creation", "dds_date_creation", "date_de_reception",
+                    "date_declaration", "date_de_la_demande", "date_d_ouverture"),
+    "category": ("type_de_demande", "activite_nom", "nature", "categorie", "objet"),
+    "closed_at": ("date_de_fermeture", "date_de_cloture", "date_de_resolution", "date_de_fin"),
+    "status": ("statut", "etat", "dernier_statut"),
+    "zip": ("code_postal",),
+    "building": ("adresse",),
+    "channel": ("canal", "provenance_originale", "mode_de_reception"),
+}  # fmt: skip
+_PORTUGUESE: dict[str, tuple[str, ...]] = {
+    "key": ("protocolo", "numero_do_chamado", "id_chamado", "numero_da_solicitacao"),
+    "received_at": ("data_de_abertura", "data_abertura", "data_inicio", "data_de_criacao",
+                    "data_da_solicitacao"),
+    "category": ("assunto", "servico", "tipo_de_solicitacao", "subtipo", "tema"),
+    "closed_at": ("data_de_encerramento", "data_encerramento", "data_fim", "data_de_conclusao",
+                  "data_do_parecer"),
+    "status": ("situacao", "status_da_solicitacao"),
+    "zip": ("cep",),
+    "building": ("endereco", "logradouro"),
+    "channel": ("canal_de_atendimento",),
+}  # fmt: skip
+_GERMAN: dict[str, tuple[str, ...]] = {
+    "key": ("vorgangsnummer", "vorgang", "meldungsnummer", "meldungs_id", "aktenzeichen"),
+    "received_at": ("eingangsdatum", "meldedatum", "erstellt_am", "eingegangen_am", "datum"),
+    "category": ("kategorie", "meldungsart", "anliegen", "betreff", "art"),
+    "longitude": ("langengrad", "laengengrad", "geo_lon"),
+    "latitude": ("breitengrad", "geo_lat"),
+    "closed_at": ("abschlussdatum", "erledigt_am", "abgeschlossen_am", "geschlossen_am"),
+    "status": ("bearbeitungsstatus",),
+    "zip": ("plz", "postleitzahl"),
+    "building": ("adresse", "strasse", "anschrift"),
+    "channel": ("eingangskanal", "meldeweg", "quelle"),
+}  # fmt: skip
+COLUMN_NAMES = {
+    name: (*names, *(one for words in (_SPANISH, _FRENCH, _PORTUGUESE, _GERMAN)
+                     for one in words.get(name, ())))
+    for name, names in _ENGLISH.items()
+}  # fmt: skip
 """Field of a map -> names of columns that hold it, the plainest first."""
 TRACT_NAMES: dict[str, tuple[str, ...]] = {
     "geoid": ("GEOID", "geoid20", "geoid10", "tract_geoid", "tract", "fips", "tractce",
@@ -86,47 +125,55 @@ TRACT_NAMES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Field of the table of tracts -> names of columns that hold it."""
 
+LAST_CHANGES = ("updateddatetime",)
+"""Squashed names of columns that hold the last change, which of closed rows is the closing: Open311
+says so of its own."""
+
 Words = Sequence[tuple[str, str, str]]
 """Pattern of words, what it stands for, and one thing more about that."""
 
 DOMAIN_WORDS: Words = (
-    (r"\bheat(ing)?\b|hot water|no heat|calefaccion|agua caliente", "heat", "B"),
-    (r"elevator|\blift\b|ascensor|elevador", "elevator", "B"),
+    (r"\bheat(ing)?\b|hot water|no heat|calefaccion|agua caliente|chauffage|eau chaude|heizung"
+     r"|warmwasser|aquecimento", "heat", "B"),
+    (r"elevator|\blift\b|ascensor|elevador|ascenseur|aufzug", "elevator", "B"),
     (r"boiler|carbon monoxide|caldera|monoxido", "boiler", "A"),
     (r"\bcranes?\b|derrick|\bgruas?\b", "crane", "A"),
     (r"scaffold|sidewalk shed|andamio", "scaffold", "B"),
     (r"electric(al)?\b|wiring|downed wire|electric[oa]s?\b", "electrical_revisit", "B"),
     (r"sewer|sewage|catch ?basin|flood|storm ?water|drain|cave-in|water on street"
-     r"|alcantarill|drenaje|inundacion",
+     r"|alcantarill|drenaje|inundacion|egout|inondation|abwasser|uberschwemmung|esgoto|bueiro|alagamento",
      "drainage", "C"),
     (r"drone|facade", "drone", "B"),
     (r"unsafe building|building collapse|structural|dangerous building", "ert", "A"),
     (r"unsatisfactory living|unsanitary|mold|plumbing|bed ?bug|infestation|housing|tenant"
      r"|building violation|no utilities|egress|residential building|paint|lead"
-     r"|insalubre|vivienda|plomeria|\bmoho\b", "housing", "C"),
+     r"|insalubr|vivienda|plomeria|\bmoho\b|logement|wohnung|schimmel|moradia", "housing", "C"),
     (r"permit|construction|illegal (occupancy|use|rooming)|zoning|building inspection"
      r"|contractor|working beyond|code violation|building|construccion|permiso",
      "complaint_triage", "B"),
 )  # fmt: skip
 """Words of a category, the domain that decides about it, and the severity it is given."""
 OUTCOME_WORDS: Words = (
-    (r"duplicate|duplicad[oa]", "duplicate", ""),
+    (r"duplicate|\bdup\b|duplicad[oa]|\bdoublon|duplikat", "duplicate", ""),
     (r"no (violation|action|cause)|unfounded|not found|invalid|compl(y|iance|ied)"
-     r"|sin infraccion|improcedente", "no_violation", "1"),
+     r"|sin infraccion|improcedente|non fonde|unbegrundet", "no_violation", "1"),
     (r"violation|citation|summons|cited|notice issued|infraccion|\bmulta", "violation", "1"),
     (r"no access|could not (enter|gain)|unable to (access|enter)|sin acceso", "no_access", "1"),
-    (r"refer|transferred|forwarded|remitid[oa]|turnad[oa]", "referral", ""),
+    (r"refer|transferred|forwarded|remitid[oa]|turnad[oa]|transmis|weitergeleitet|encaminhad[oa]",
+     "referral", ""),
     (r"cancel|withdrawn|admin|information", "other", ""),
     (r"open|new|pending|progress|assigned|received|submitted|dispatched|hold|started|work ?order"
-     r"|abiert[oa]|pendiente|en proceso|recibid[oa]",
+     r"|abiert[oa]|pendiente|en proceso|recibid[oa]|ouverte?\b|en cours|offen|in bearbeitung"
+     r"|abert[oa]|em andamento|pendente",
      "pending", ""),
-    (r"closed?|complete|resolved|done|fixed|cerrad[oa]|resuelt[oa]|atendid[oa]|concluid[oa]",
+    (r"closed?|complete|resolved|done|fixed|cerrad[oa]|resuelt[oa]|atendid[oa]|concluid[oa]"
+     r"|fermee?\b|resolue?\b|terminee?\b|erledigt|abgeschlossen|geschlossen|fechad[oa]|encerrad[oa]|finalizad[oa]",
      "other", "1"),
 )  # fmt: skip
 """Words of a status, its outcome class, and the visits it implies."""
 CHANNEL_WORDS: Words = (
     (r"mobile|app\b|iphone|ios|android|twitter|smart|movil", "MOBILE", ""),
-    (r"phone|call|voice|telefono|llamada", "PHONE", ""),
+    (r"phone|call|voice|telefon|llamada|telephone|appel|anruf", "PHONE", ""),
     (r"web|internet|online|portal|self|email|e-mail|open311|integrated", "ONLINE", ""),
 )  # fmt: skip
 """Words of a channel, and what it is here."""
@@ -134,7 +181,8 @@ CHANNEL_WORDS: Words = (
 
 def without_accents(text: str) -> str:
     """Letters without their accents."""
-    return "".join(one for one in normalize("NFKD", text) if not combining(one))
+    plain = normalize("NFKD", text.replace("ß", "ss"))
+    return "".join(one for one in plain if not combining(one))
 
 
 def first_match(text: str, words: Words) -> tuple[str, str] | None:

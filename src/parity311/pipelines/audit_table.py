@@ -26,6 +26,7 @@ from parity311.records.schema import SEVERITIES
 from parity311.records.strata import RACE_GROUPS, income_quintiles
 from parity311.report.store import RunWriter
 from parity311.reporting.own_csv import (
+    area_ids,
     is_empty,
     read_days,
     read_numbers,
@@ -179,11 +180,26 @@ def _read_served(
                 f"{path} has no column 'closed_at', which --within needs; add it, or a column "
                 "'served' with yes and no."
             )
-        received, closed = days["received_at"], days["closed_at"]
+        received, closed = days["received_at"], days["closed_at"].copy()
+        today = (date.today() - date(1970, 1, 1)).days + 2.0
+        # A day without an hour may be that of receipt.
+        wrong = (closed < np.floor(received)) | (closed >= today)
+        closed[wrong] = np.nan
+        at_once = (closed == received) & (received != np.floor(received))
         last = np.nanmax(np.concatenate([received, closed]))
         is_due = received + within_days <= last
         late = np.isnan(closed) | (closed - received > within_days)
         how = f"served is what was closed within {within_days:g} days"
+        if wrong.any():
+            how += (
+                f"; {int(wrong.sum()):,} closings lie before the complaint or in the future and "
+                "are taken as not closed"
+            )
+        if at_once.any():
+            how += (
+                f"; {int(at_once.sum()):,} closings are at the very moment of receipt, which may "
+                "say nothing of when somebody came"
+            )
         return np.where(~late, 1.0, np.where(is_due, 0.0, np.nan)), how
     if "served" not in rows.column_names:
         raise RecordsError(
@@ -202,7 +218,7 @@ def _read_places(path: Path, rows: pa.Table, areas: Path | None) -> tuple[AuditP
     if areas is not None:
         place = areas
         table = read_table(areas, ("area",), ("area", *AREA_NUMBERS), "area")
-    names = np.char.strip(texts_of(table["area"]))
+    names = area_ids(table)
     known, first, of_row = np.unique(names, return_index=True, return_inverse=True)
     numbers: dict[str, np.ndarray] = {}
     for name in AREA_NUMBERS:
@@ -214,7 +230,12 @@ def _read_places(path: Path, rows: pa.Table, areas: Path | None) -> tuple[AuditP
             numbers[name] = of_area
     keep = known != ""
     known, numbers = known[keep], {name: values[keep] for name, values in numbers.items()}
-    own = np.char.strip(texts_of(rows["area"]))
+    own = area_ids(rows)
+    if not np.isin(own[own != ""], known).any():
+        raise RecordsError(
+            f"No area of {path}, like {str(own[own != ''][0])!r}, is in {place}, which has areas "
+            f"like {str(known[0])!r}; give both the same codes."
+        )
     at = np.searchsorted(known, own).clip(0, max(len(known) - 1, 0))
     index = np.where(known[at] == own, at, LOST)
     n = len(known)

@@ -295,6 +295,14 @@ def _warnings(report: dict[str, Any]) -> list[str]:
     return found + describe_notes(report["notes"])
 
 
+_SAID_OF_CLOSINGS = {
+    "closed in the future, taken as not closed": "lie in the future",
+    "closed before received, taken as not closed": "lie before the complaint was received",
+    "closing date unreadable, taken as not closed": "cannot be read as a date",
+}
+"""Repair of the import -> what is said of such closings."""
+
+
 def describe_notes(notes: dict[str, Any]) -> list[str]:
     """What the import decided about files that a reader should know, as sentences."""
     found = [f"{entry['file']}: {entry['note']}." for entry in notes.get("dates", [])]
@@ -319,9 +327,17 @@ def describe_notes(notes: dict[str, Any]) -> list[str]:
             "row; of each key the located, then the latest row is kept. If the file has one row a "
             "visit, the earlier visits are not read."
         )
-    future = notes.get("repairs", {}).get("closed in the future, taken as not closed", 0)
-    if future:
-        found.append(f"{future:,} closings lie in the future and are taken as not closed.")
+    found += [f"Table of tracts: {said} ({n:,})." for said, n in notes.get("tracts", {}).items()]
+    repairs = notes.get("repairs", {})
+    for name, said in _SAID_OF_CLOSINGS.items():
+        if repairs.get(name, 0):
+            found.append(f"{repairs[name]:,} closings {said} and are taken as not closed.")
+    for entry in notes.get("closed on one day", []):
+        found.append(
+            f"{entry['file']}: {entry['rows']:,} of {entry['of']:,} closings are on one day, "
+            f"{entry['day']}, as when a batch is closed or a date of export is written; times to "
+            "those closings say nothing of when somebody came."
+        )
     for entry in notes.get("closed at the moment of receipt", []):
         found.append(
             f"{entry['file']}: {entry['at_once']:,} of {entry['closed']:,} closings are at the "

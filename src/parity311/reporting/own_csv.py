@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from parity311.errors import RecordsError
 from parity311.feeds import parsing as p
+from parity311.feeds.boundaries import plain_id
+from parity311.feeds.citymap import parts_thousands, people_numbers
 from parity311.feeds.dates import read_dates
 from parity311.feeds.formats import squash
 from parity311.feeds.packing import columns_within, find_packing, read_head, unpack
@@ -25,6 +27,8 @@ from parity311.records.sql import connect, files, identifier, literal
 
 NAMELESS = re.compile(r"\s*|Unnamed: \d+")
 """Headers of columns without a name, as pandas writes its index and reads it again."""
+COUNTS = ("households", "population", "median_income")
+"""Columns of which ``1,840`` is eighteen hundred."""
 OWN_ZONE = "UTC"
 """Clock of times with an offset: only differences of times matter here."""
 
@@ -103,6 +107,11 @@ def texts_of(column: pa.ChunkedArray) -> np.ndarray:
     return np.array([value or "" for value in column.to_pylist()], dtype=str)
 
 
+def area_ids(rows: pa.Table) -> np.ndarray:
+    """Areas by one spelling: what a spreadsheet made of a code is that code."""
+    return np.array([plain_id(text) for text in texts_of(rows["area"]).tolist()], dtype=str)
+
+
 def is_empty(column: pa.ChunkedArray) -> np.ndarray:
     """Rows without a text."""
     return np.array([not (value or "").strip() for value in column.to_pylist()])
@@ -120,7 +129,7 @@ def refuse(path: Path, name: str, column: pa.ChunkedArray, bad: np.ndarray, allo
 
 
 def read_numbers(path: Path, rows: pa.Table, name: str) -> np.ndarray:
-    """A column of numbers; NaN where empty."""
+    """A column of numbers, as people write them where that can be told; NaN where empty."""
     values = np.full(rows.num_rows, np.nan)
     bad = np.zeros(rows.num_rows, dtype=bool)
     for row, value in enumerate(rows[name].to_pylist()):
@@ -130,6 +139,13 @@ def read_numbers(path: Path, rows: pa.Table, name: str) -> np.ndarray:
             values[row] = float(value)
         except ValueError:
             bad[row] = True
+    if bad.any():
+        texts = rows[name].to_pylist()
+        is_whole = name in COUNTS
+        # Of another number, 1,840 may be either.
+        if is_whole or not parts_thousands([text or "" for text in texts], ","):
+            values = people_numbers(texts, is_whole)
+            bad &= np.isnan(values)
     refuse(path, name, rows[name], bad, "expected a number (covariate of the area)")
     return values
 

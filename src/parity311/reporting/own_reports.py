@@ -24,6 +24,7 @@ import pyarrow as pa
 from parity311.errors import InputError
 from parity311.reporting.areas import Areas
 from parity311.reporting.own_csv import (
+    area_ids,
     is_empty,
     read_days,
     read_numbers,
@@ -108,7 +109,7 @@ def read_own_reports(path: Path, *, day_first: bool | None = None) -> OwnReports
     days, notes = read_days(path, rows, TIMES, "reported_at", day_first)
     return OwnReports(
         incident=texts_of(rows["incident_id"]),
-        area=texts_of(rows["area"]),
+        area=area_ids(rows),
         category=_texts_if_any(rows, "category"),
         reported_day=days["reported_at"],
         ended_day=days["ended_at"],
@@ -124,7 +125,7 @@ def read_own_areas(path: Path) -> GivenAreas:
     """Read and check a CSV of areas: their names, and their numeric columns."""
     rows = read_table(path, ("area",), ("area", "borough", *AREA_NUMBERS), "area")
     refuse(path, "area", rows["area"], is_empty(rows["area"]), "may not be empty")
-    names = texts_of(rows["area"])
+    names = area_ids(rows)
     first = np.unique(names, return_index=True)[1]
     repeated = np.ones(len(names), dtype=bool)
     repeated[first] = False
@@ -151,7 +152,7 @@ def _texts_if_any(rows: pa.Table, name: str) -> np.ndarray:
 def read_inspections(path: Path, areas: Areas) -> InspectionSample:
     """Read a CSV of random inspections: area, n_found, n_reported (of those found, ever)."""
     rows = read_table(path, INSPECTED, INSPECTED, "inspected area")
-    index, known = areas.match(texts_of(rows["area"]))
+    index, known = areas.match(area_ids(rows))
     refuse(path, "area", rows["area"], ~known, "it must be an area of the reports or records")
     counts = []
     for name in INSPECTED[1:]:

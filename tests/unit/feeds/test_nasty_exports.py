@@ -327,6 +327,18 @@ def as_arcgis(rows: list[dict[str, str]]) -> str:
     return json.dumps({"fields": fields, "exceededTransferLimit": True, "features": features})
 
 
+def as_web_mercator(rows: list[dict[str, str]]) -> str:
+    """What a feature server answers where nobody asks for degrees."""
+    answer = json.loads(as_arcgis(rows))
+    for one in answer["features"]:
+        x, y = one["geometry"]["x"], one["geometry"]["y"]
+        half = 20_037_508.342789244
+        north = np.log(np.tan((90 + y) * np.pi / 360)) / np.pi * half
+        one["geometry"] = {"x": x / 180 * half, "y": float(north)}
+    reference = {"spatialReference": {"wkid": 102100, "latestWkid": 3857}}
+    return json.dumps(reference | answer)
+
+
 def as_ckan(rows: list[dict[str, str]]) -> str:
     """CKAN's answer, one page of more."""
     names = [{"id": name, "type": "text"} for name in rows[0]]
@@ -346,6 +358,7 @@ def as_ckan_lists(rows: list[dict[str, str]]) -> str:
         (as_points, "points of GeoJSON"),
         (as_arcgis, "the server says that these are not all of its rows (60)"),
         (as_arcgis, "times counted from 1970 at Greenwich, like '17"),
+        (as_web_mercator, "turned from Web Mercator to degrees"),
         (as_ckan, "not all of its rows (60 of 600)"),
         (as_ckan_lists, "rows under 'records'"),
     ],
@@ -502,3 +515,102 @@ def test_a_portal_is_not_told_by_names_that_all_use(tmp_path: Path) -> None:
         for k in range(20)
     ]
     assert propose(tmp_path, rows).known_as == ""
+
+
+def without_coordinates(n: int = 60) -> list[dict[str, str]]:
+    """Rows that name their tract alone, as a spreadsheet leaves its number."""
+    rows = [{k: v for k, v in row(k).items() if k not in ("Lng", "Lat")} for k in range(n)]
+    return [
+        one | {"Census Tract": f"{TRACTS[k % 4]}.0", "Ward": str(1 + k % 3)}
+        for k, one in enumerate(rows)
+    ]
+
+
+def test_rows_that_name_their_tract_alone_are_placed_by_it(tmp_path: Path) -> None:
+    """No row without coordinates of its own could be imported."""
+    found = propose(tmp_path, without_coordinates())
+    assert {one.field: one.column for one in found.guesses}["tract"] == "Census Tract"
+    assert found.missing == ()
+    assert bring(tmp_path, found)["kept"] == 45
+    placed = open_records(tmp_path / "out").sql(
+        "SELECT complaint_id, tract, located_by FROM complaints"
+    )
+    assert set(placed["located_by"].to_pylist()) == {"code"}
+    for one in placed.to_pylist():
+        assert one["tract"] == TRACTS[int(one["complaint_id"].rpartition("-")[2]) % 4]
+
+
+def test_a_ward_is_no_tract_and_no_place_at_all_is_said(tmp_path: Path) -> None:
+    rows = [{k: v for k, v in one.items() if k != "Census Tract"} for one in without_coordinates()]
+    found = propose(tmp_path, rows)
+    assert {"longitude", "latitude"} <= set(found.missing)
+    assert "no column says where" in " ".join(found.notes)
+
+
+def test_the_last_change_closes_only_what_is_closed(tmp_path: Path) -> None:
+    """Open311 has no other date of closing, and every open request has that one."""
+    renamed = {"Date Closed": "updated_datetime", "Ticket Status": "status"}
+    rows = [{renamed.get(name, name): text for name, text in row(k).items()} for k in range(60)]
+    for one in rows:
+        one["updated_datetime"] = one["updated_datetime"] or "20.03.2025 08:00"
+    bring(tmp_path, propose(tmp_path, rows))
+    outcomes = open_records(tmp_path / "out").sql("SELECT * FROM outcomes").to_pylist()
+    closed = {one["disposition_class"] for one in outcomes if one["closed_at"] is not None}
+    still = {one["disposition_class"] for one in outcomes if one["closed_at"] is None}
+    assert (closed, still) == ({"other"}, {"pending"})
+
+
+def test_closings_that_cannot_be_are_said(tmp_path: Path) -> None:
+    """They were taken as not closed, or as real closings, without a word."""
+    closings = ["01.01.2025 00:00", "soon", "31.03.2025 00:00", "31.03.2025 00:00"]
+    rows = [row(k) | {"Date Closed": closings[k // 4 % 4]} for k in range(120)]
+    said = described(bring(tmp_path, propose(tmp_path, rows)))
+    assert "closings lie before the complaint was received and are taken as not closed" in said
+    assert "closings cannot be read as a date and are taken as not closed" in said
+    assert "closings are on one day, 2025-03-31" in said
+
+
+TABLE_MAP = """config_version = 1
+[complaints]
+key = "Ticket Number"
+received_at = "Date Opened"
+category = "Issue Type"
+tract = "Census Tract"
+[categories]
+Heat = { domain = "heat", severity = "B" }
+[tracts]
+geoid = "GEOID"
+population = "Total Population"
+households = "Total Households"
+median_income = "Median Household Income"
+"""
+"""Of rows that have nothing but a tract."""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda text: text.replace("\n", "\nGeography,Total,Estimate,Income\n", 1), ""),
+        (lambda text: text + "Total,12000,4000,\n", ""),
+        (lambda text: text.replace(TRACTS[0], f"{int(TRACTS[0]):,}".join('""')), ""),
+        (lambda text: text.replace(TRACTS[0], f"{int(TRACTS[0]):.4E}"), "shortened their codes"),
+        (
+            lambda text: text.replace("30000", "250,000+"),
+            "1 lines that cannot be read, the first 2",
+        ),
+    ],
+)
+def test_tables_of_tracts_as_they_come(
+    tmp_path: Path, change: Callable[[str], str], said: str
+) -> None:
+    """The Census' labels stopped the import, and a line that could not be read lost its tract."""
+    (tmp_path / "city.toml").write_text(TABLE_MAP)
+    own = read_city_map(tmp_path / "city.toml")
+    path = write_unknown_city(tmp_path, 1)[1]
+    path.write_text(change(path.read_text().replace("\r\n", "\n")))
+    layout = recognise(path, (own.tract_format,))
+    if said:
+        with pytest.raises(RecordsError, match=said):
+            own.read_figures(layout)
+    else:
+        assert sorted(own.read_figures(layout).geoid) == sorted(TRACTS)

@@ -52,6 +52,11 @@ def portal_json(rows: list[dict] = ROWS) -> str:
     return json.dumps({"meta": meta, "data": data}, indent=1)
 
 
+def cities_rows() -> list[dict]:
+    """The rows in letters that all encodings share."""
+    return [row | {"incident_address": f"{k} MAIN ST"} for k, row in enumerate(ROWS)]
+
+
 def write_zip(path: Path, files: dict[str, str]) -> None:
     with zipfile.ZipFile(path, "w") as packed:
         for name, text in files.items():
@@ -89,10 +94,22 @@ WAYS = {
     "column twice": lambda path: path.write_text(
         csv_text([row | {"Status": "x", "STATUS": "y"} for row in ROWS])
     ),
+    "Windows-1252, one letter in a name": lambda path: path.write_text(
+        csv_text([row | {"Größe": "x"} for row in cities_rows()]), encoding="cp1252"
+    ),
+    "lines end by carriage returns": lambda path: path.write_text(
+        csv_text().replace("\r\n", "\r"), newline=""
+    ),
+    "quotation marks behind backslashes": lambda path: path.write_text(
+        csv_text([row | {"note": "said XX, twice"} for row in ROWS]).replace("XX", '\\"hot\\"')
+    ),
     "UTF-16": lambda path: path.write_text(csv_text(), encoding="utf-16"),
     "UTF-16 without mark": lambda path: path.write_text(csv_text(), encoding="utf-16-le"),
     "gzip under another name": lambda path: path.write_bytes(gzip.compress(csv_text().encode())),
     "zip": lambda path: write_zip(path, {"rows.csv": csv_text()}),
+    "zip with what the columns mean": lambda path: write_zip(
+        path, {"data_dictionary.csv": "column,meaning", "rows.csv": csv_text(), "README.txt": "x"}
+    ),
     "portal rows.json": lambda path: path.write_text(portal_json()),
     "portal rows.json in a zip": lambda path: write_zip(path, {"rows.json": portal_json()}),
 }

@@ -110,6 +110,10 @@ def test_the_command_writes_a_map_once(tmp_path: Path) -> None:
         ("NO_VIOLATION", "no_violation"),
         ("VIOLATION_ISSUED", "violation"),
         ("NO_ACCESS", "no_access"),
+        ("Closed (Dup)", "duplicate"),
+        ("Abgeschlossen", "other"),
+        ("Fermée", "other"),
+        ("Em andamento", "pending"),
     ],
 )
 def test_a_status_is_read_however_a_system_spells_it(status: str, meant: str) -> None:

@@ -76,6 +76,28 @@ def test_served_may_be_told_by_days(tmp_path: Path) -> None:
     assert 0 < found["domains"][0]["n_served"] < found["domains"][0]["n_cases"] == 601
 
 
+def test_a_closing_that_cannot_be_serves_nobody(tmp_path: Path) -> None:
+    """One before the complaint counted as in time, and one of 9999 made every other due."""
+    path = tmp_path / "t.csv"
+    lines = ["area;received_at;closed_at;income_quintile"]
+    for k in range(90):
+        closed = ("2020-01-01", "9999-12-31", "2025-03-02")[k % 3]
+        lines.append(f"{29095000100 + k % 30}.0;2025-03-01;{closed};{1 + k % 5},0")
+    path.write_text("\n".join([*lines, "29095000100.0;2025-06-01;2025-06-02;1,0"]) + "\n")
+    found = audit_table(path, SPEC, root=tmp_path / "runs", options=TableOptions(within_days=2.0))
+    assert "60 closings lie before the complaint or in the future" in found["counted"]
+    assert found["domains"][0]["n_served"] == 31
+    areas = tmp_path / "areas.csv"
+    places = [f"{29095000100 + k},{1 + k % 5}" for k in range(30)]
+    areas.write_text("\n".join(["area,income_quintile", *places]) + "\n")
+    options = TableOptions(areas, within_days=2.0)
+    again = audit_table(path, SPEC, root=tmp_path / "runs", options=options)
+    assert again["domains"][0]["n_served"] == 31
+    areas.write_text("area,income_quintile\nelsewhere,1\n")
+    with pytest.raises(RecordsError, match="No area of .*, like '29095000100', is in"):
+        audit_table(path, SPEC, root=tmp_path / "runs", options=options)
+
+
 def test_areas_may_have_a_table_of_their_own(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "t.csv")
     rows = [line.rsplit(",", 2)[0] for line in path.read_text().splitlines()]
