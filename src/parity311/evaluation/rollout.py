@@ -164,7 +164,7 @@ def _evaluate(
     kind = jax.random.key_impl(keys)
 
     def play_part(part: np.ndarray) -> Any:
-        own = jax.random.wrap_key_data(part, impl=kind)
+        own = jax.random.wrap_key_data(jnp.asarray(part), impl=kind)
         return jax.block_until_ready(play(harness, process, *arguments, own))
 
     first, *rest = np.split(np.asarray(jax.random.key_data(keys)), n_parts)
