@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, NoReturn
+
+# Matrices here are small: threads of NumPy's linear algebra only wait for each other, and take the
+# cores from all else while they do. It has to be said before NumPy is first imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import typer
 

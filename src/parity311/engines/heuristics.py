@@ -188,7 +188,7 @@ def hold_margin(margin: jax.tree_util.Partial, observations: np.ndarray, share: 
 
 
 @jitted()
-def _margins(margin: jax.tree_util.Partial, observations: jax.Array | np.ndarray) -> jax.Array:
+def _margins(margin: jax.tree_util.Partial, observations: np.ndarray) -> jax.Array:
     """Margin of every row (n, n_features), in one program where each step would be one."""
     return jax.vmap(margin)(observations)
 

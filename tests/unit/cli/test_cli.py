@@ -68,6 +68,24 @@ def test_the_module_is_the_command() -> None:
     assert result.stdout.strip() == __version__
 
 
+def threads_after(*lines: str) -> int:
+    """Threads of a fresh process that has run these lines, with nothing said of threads to it."""
+    environment = {name: value for name, value in os.environ.items() if "_NUM_THREADS" not in name}
+    code = "\n".join([*lines, "import os; print(len(os.listdir('/proc/self/task')))"])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    return int(done.stdout)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are read from /proc")
+def test_commands_keep_linear_algebra_to_one_thread() -> None:
+    """OpenBLAS starts its threads when NumPy is imported: said later, it would change nothing."""
+    assert threads_after("import parity311.cli", "import numpy") == 1
+    if (os.cpu_count() or 1) > 1:
+        assert threads_after("import numpy") > 1
+
+
 def agents_not_named(text: str) -> set[str]:
     """The check: agents that can be trained and that a help does not name."""
     return set(all_agents()) - set(re.findall(r"\w+", text))
