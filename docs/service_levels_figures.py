@@ -15,7 +15,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,8 @@ from parity311.city.build import build_city
 from parity311.domains import get_domain
 from parity311.errors import Parity311Error
 from parity311.jobs.choose import Workplace
-from parity311.pipelines.design_levels import N_RULES, design_levels
-from parity311.pipelines.design_task import DesignConfig
+from parity311.pipelines.design_levels import N_RULES, TODAY, design_levels
+from parity311.pipelines.design_task import CHOICES, DesignConfig
 from parity311.pipelines.promise_levels import PromiseConfig, promise_levels
 from parity311.resampling import mean_interval
 from parity311.storage.strict_json import write_json
@@ -101,7 +101,7 @@ def _design_in(city: Path, slug: str, scratch: Path) -> dict[str, Any]:
     except Parity311Error as error:
         return {"refused": str(error)}
     names = ("beats_today", "of_sums", "n_better_in_both", "relative", "agreement", "history",
-             "later_years")  # fmt: skip
+             "as_it_was", "later_years")  # fmt: skip
     search = {name: value for name, value in told["search"].items() if "evaluations" in name}
     return {name: told[name] for name in names} | {"search": search, "found": len(told["points"])}
 
@@ -203,30 +203,40 @@ def _kept(mine: Sequence[dict[str, Any]], name: str) -> str:
 def _design_table(rows: Sequence[dict[str, Any]]) -> str:
     lines = [
         "| cities | choice | n | cost against today's rule | inequity | better in both, cities"
-        " | better in both, years |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+        " | better in both, years | cost against the record | inequity | better in both, cities |",
+        "| --- | --- " + "| ---: " * 8 + "|",
     ]
     kinds = _kinds([row for row in rows if "design" in row])
     for kind, own in kinds.items():
         mine = [row["design"] for row in own]
         done = [one for one in mine if "refused" not in one]
-        for choice in ("efficient", "balanced", "equitable") if done else ():
-            ratios = np.array([one["of_sums"][choice] for one in done])
+        if done:
+            record = _against(one["as_it_was"]["of_record"][TODAY] for one in done)
+            lines.append(f"| {kind} | {TODAY}, simulated | {len(done)} | | | | | {record} |")
+        for choice in CHOICES if done else ():
+            simulated = _against(one["of_sums"][choice] for one in done)
             both = np.mean([one["beats_today"][choice] for one in done])
-            n_both = int((ratios < 1.0).all(axis=1).sum())
+            record = _against(one["as_it_was"]["of_record"][choice] for one in done)
             lines.append(
-                f"| {kind} | {choice} | {len(done)} | {_change(ratios[:, 0])} |"
-                f" {_change(ratios[:, 1])} | {n_both} | {100 * both:.0f} % |"
+                f"| {kind} | {choice} | {len(done)} | {simulated} | {100 * both:.0f} % | {record} |"
             )
         if len(done) < len(mine):
             why = next(one["refused"] for one in mine if "refused" in one)
-            lines.append(f"| {kind} | refused in {len(mine) - len(done)} | | {why} | | | |")
+            n_refused = len(mine) - len(done)
+            lines.append(f"| {kind} | refused | {n_refused} | {why} " + "| " * 6 + "|")
     done = {
         kind: [row["design"] for row in own if "refused" not in row["design"]]
         for kind, own in kinds.items()
     }
     told = [_model_line(kind, own) for kind, own in done.items() if own]
     return "\n".join([*lines, "", *told])
+
+
+def _against(ratios: Iterable[Sequence[float]]) -> str:
+    """Cost and inequity over others', (n, 2), and in how many cities both are less."""
+    pairs = np.array(list(ratios))
+    n_both = int((pairs < 1.0).all(axis=1).sum())
+    return f"{_change(pairs[:, 0])} | {_change(pairs[:, 1])} | {n_both}"
 
 
 def _model_line(kind: str, own: Sequence[dict[str, Any]]) -> str:

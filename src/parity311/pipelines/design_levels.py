@@ -52,6 +52,7 @@ from parity311.service_levels.score import (
     REVIEWS,
     DesignScores,
     ScoredYear,
+    charge,
     fit_reviews,
     fit_today,
     rank_correlation,
@@ -364,6 +365,7 @@ def _describe(
         },
         "cells": _cells(task, chosen, later),
         "history": _score_history(config, task, numbers),
+        "as_it_was": _hold_against_record(config, task, numbers, chosen),
         "search": {
             "evaluations": found.n_evaluations,
             "hypervolume": found.history.tolist(),
@@ -437,6 +439,28 @@ def _score_history(config: DesignConfig, task: DesignTask, numbers: NDArray) -> 
         "inequity": float(inequity),
         "simulated_cost_a_request": float((played.losses[OURS][:, 0, 0] / n_played).mean()),
         "simulated_inequity": float(played.losses[OURS][:, 0, 1].mean()),
+    }
+
+
+def _hold_against_record(
+    config: DesignConfig, task: DesignTask, numbers: NDArray, chosen: Mapping[str, int]
+) -> dict[str, Any]:
+    """Cost and inequity of the later year as it was, over those on record for the same requests.
+
+    Today's rule as simulated stands beside the choices: how far it is from one is the error of the
+    simulation, and a gain that is no larger is none.
+    """
+    year = scored_year(read_setting(task.later, config, task.past), LATER_SEED + config.seed)
+    places = {TODAY: 0, **chosen}
+    played = score_designs([year], numbers[list(places.values())], task.need)
+    requests = task.later_requests
+    seen, n = visits_after(requests, N_AGES), count_cells(requests)
+    recorded = charge(seen, n, year.setting.weights, task.need)[config.losses]
+    point = np.array([recorded.cost[0], recorded.inequity[0]])
+    ratios = played.losses[config.losses][0] / np.maximum(point, 1e-12)
+    return {
+        "requests": int(n.sum()),
+        "of_record": {name: ratios[place].tolist() for place, name in enumerate(places)},
     }
 
 

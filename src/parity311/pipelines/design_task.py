@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +80,14 @@ class DesignTask:
         own = Requests.joined(self.past_requests)
         judged = np.flatnonzero(own.followed_days >= N_AGES - 1)
         return visits_after(own, N_AGES), count_cells(own, judged)
+
+    @property
+    def later_requests(self) -> Requests:
+        """The recorded requests of the later year that could be followed in it."""
+        start = self.later_from.toordinal() - EPOCH.toordinal()
+        day = self.requests.received_day
+        end = start + YEAR_DAYS - (N_AGES - 1)
+        return self.requests.take(np.flatnonzero((day >= start) & (day < end)))
 
     @property
     def past_requests(self) -> list[Requests]:
@@ -165,9 +174,15 @@ def _read_need(records: Records, requests: Requests, config: DesignConfig) -> tu
     return Need(reported, requests.strata, shares), words
 
 
-def read_setting(days: RecordedDays, config: DesignConfig) -> Setting:
-    """What a design is played in: the days' arrivals and visits, as the configuration cuts them."""
-    return days.setting(
+def read_setting(
+    days: RecordedDays, config: DesignConfig, before: RecordedDays | None = None
+) -> Setting:
+    """What a design is played in: the days' arrivals and visits, as the configuration cuts them.
+
+    With the years `before`, the year as it was; else replayed.
+    """
+    make = days.setting if before is None else partial(days.setting_as_it_was, before)
+    return make(
         scope=config.scope,
         review_every=config.review_every or REVIEW_EVERY,
         capacity_factor=config.capacity_factor,

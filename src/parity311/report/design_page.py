@@ -80,6 +80,15 @@ def _summary(found: Mapping[str, Any]) -> tuple[str, ...]:
         f"Shares visited within some days lie {100 * told['waits_apart']:.0f} points apart in the "
         f"mean, with reviews every {told['review_every']:.0f} days."
     )
+    was = found["as_it_was"]
+    held = "; ".join(
+        f"{name}: cost {100 * (cost - 1):+.0f} %, inequity {100 * (inequity - 1):+.0f} %"
+        for name, (cost, inequity) in was["of_record"].items()
+    )
+    lines.append(
+        f"Against what is on record for {was['requests']:,} requests of the later year as it was: "
+        f"{held}. What today's rule shows there is the error of the simulation."
+    )
     return tuple(lines)
 
 

@@ -87,6 +87,24 @@ class DesignScores(NamedTuple):
         return visited_shares(self.at_least.sum(axis=0), self.received.sum(axis=0))
 
 
+def charge(
+    at_least: NDArray[np.float64],
+    n: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    need: Need,
+    never_days: float = NEVER_DAYS,
+) -> dict[str, Losses]:
+    """Losses of every kind, from visits after at least so many days (B, K, A, P), n (B, K)."""
+    return {
+        OURS: promise_losses(at_least, n, weights, need, never_days),
+        STRATA: promise_losses(at_least, n, weights, need, never_days, by="stratum"),
+        LITERATURE: literature_losses(
+            n, np.nan_to_num(visited_shares(at_least, n)), median_of_visited(at_least), weights,
+            never_days,
+        ),
+    }  # fmt: skip
+
+
 def score_designs(
     years: Sequence[ScoredYear],
     numbers: NDArray[np.float64],
@@ -105,15 +123,7 @@ def score_designs(
             setting, design_from_numbers(setting, numbers), year.uniforms, n_threads=n_threads
         )
         n, seen = setting.n_received, served.at_least.astype(np.float64)
-        own = {
-            OURS: promise_losses(seen, n, setting.weights, need, never_days),
-            STRATA: promise_losses(seen, n, setting.weights, need, never_days, by="stratum"),
-            LITERATURE: literature_losses(
-                n, np.nan_to_num(visited_shares(seen, n)), median_of_visited(seen),
-                setting.weights, never_days,
-            ),
-        }  # fmt: skip
-        for name, one in own.items():
+        for name, one in charge(seen, n, setting.weights, need, never_days).items():
             found[name].append(_pair(one))
             never[name].append(one.never)
         at_least.append(seen)

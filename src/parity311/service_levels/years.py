@@ -7,7 +7,7 @@ they were in. What is judged is one year after a year of warm-up, each request f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +85,39 @@ class RecordedDays:
         """The first year replayed: a year to warm up, a year that counts, and its follow-up."""
         n_days = 2 * YEAR_DAYS + n_ages - 1
         days = np.arange(n_days) % min(YEAR_DAYS, len(self.arrivals))
+        return self._setting(days, scope, review_every, capacity_factor, n_ages, look_back)
+
+    def setting_as_it_was(
+        self,
+        before: RecordedDays,
+        *,
+        scope: str = DISTRICT,
+        review_every: int = REVIEW_EVERY,
+        capacity_factor: float = 1.0,
+        n_ages: int = N_AGES,
+        look_back: float = LOOK_BACK,
+    ) -> Setting:
+        """The first year after the last one `before`, which warms up; nothing is replayed.
+
+        Requests count that are followed within the year: those on record are the same ones.
+        """
+        both = replace(
+            self,
+            arrivals=np.concatenate([before.arrivals[-YEAR_DAYS:], self.arrivals[:YEAR_DAYS]]),
+            visits=np.concatenate([before.visits[-YEAR_DAYS:], self.visits[:YEAR_DAYS]]),
+        )
+        days = np.arange(2 * YEAR_DAYS)
+        return both._setting(days, scope, review_every, capacity_factor, n_ages, look_back)
+
+    def _setting(
+        self,
+        days: NDArray[np.int64],
+        scope: str,
+        review_every: int,
+        capacity_factor: float,
+        n_ages: int,
+        look_back: float,
+    ) -> Setting:
         slots = self.visits.sum(axis=(1, 2))[days] * capacity_factor
         # Whole visits whose running sum is that of the factor.
         capacity = np.diff(np.floor(np.cumsum(slots) + 1e-9), prepend=0.0).astype(np.int64)

@@ -15,7 +15,7 @@ from parity311.city.incumbent import severity_then_first_in as RULE
 from parity311.domains import get_domain
 from parity311.errors import EstimationError, InputError
 from parity311.jobs.choose import Workplace
-from parity311.pipelines.design_levels import design_levels
+from parity311.pipelines.design_levels import TODAY, design_levels
 from parity311.pipelines.design_task import CHOICES, DesignConfig
 from parity311.pipelines.measure_levels import measure_levels
 from parity311.pipelines.promise_levels import PromiseConfig, promise_levels
@@ -74,6 +74,11 @@ def test_a_design_becomes_a_file_that_is_read(city: Path, tmp_path: Path) -> Non
     assert len(levels.design) == len(levels.promise) == len(found["cells"])
     assert set(found["chosen"]) == set(CHOICES)
     assert "The frontier" in Path(found["page"]).read_text()
+    # Reviews as fit the records; and on the page what the simulation makes of what was recorded.
+    assert levels.review_every_days == found["history"]["review_every"]
+    assert set(found["as_it_was"]["of_record"]) == {TODAY, *CHOICES}
+    assert found["as_it_was"]["requests"] > 100
+    assert "error of the simulation" in Path(found["page"]).read_text()
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ KEPT = {2: 0.7, 28: 0.2}
 """Retention under which about as many are visited, by days between reviews."""
 
 
-def scarce_year() -> RecordedDays:
+def scarce_year(seed: int = 4) -> RecordedDays:
     """Twelve requests a day in two districts and categories, eight visits."""
-    rng = np.random.default_rng(4)
+    rng = np.random.default_rng(seed)
     arrivals = rng.poisson(3.0, (YEAR_DAYS, 2, 2))
     visits = rng.multinomial(8, [0.25] * 4, YEAR_DAYS).reshape(YEAR_DAYS, 2, 2)
     return RecordedDays(("N", "S"), ("hazard", "prune"), arrivals, visits, np.array([10.0, 4.0]))
@@ -57,6 +57,17 @@ def test_waits_apart_by_hand() -> None:
     assert waits_apart(here, n, here, n) == 0.0
     later = waits_of([1, 1, 1, 0])
     assert waits_apart(here, n, later, n) == pytest.approx(2 * 0.5 / len(COMPARED_DAYS))
+
+
+def test_a_year_as_it_was_counts_the_requests_that_are_on_record() -> None:
+    """Those of its first 237 days: a visit within 127 days of them lies in the year itself."""
+    before, year = scarce_year(1), scarce_year(2)
+    setting = year.setting_as_it_was(before)
+    assert setting.judged == (YEAR_DAYS, 2 * YEAR_DAYS - 127)
+    np.testing.assert_array_equal(setting.n_received, year.arrivals[:237].sum(axis=0))
+    np.testing.assert_array_equal(setting.capacity[:YEAR_DAYS], before.visits.sum(axis=(1, 2)))
+    # A year that is replayed counts all of its requests.
+    np.testing.assert_array_equal(year.setting().n_received, year.arrivals.sum(axis=0))
 
 
 def test_a_cell_nobody_asked_for_is_not_compared() -> None:
