@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from parity311.studies.quality.settings import OLDER, SHARE_BAR
+
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "docs" / "results" / "quality.json"
 NOT_MEASURED = "Not measured yet: run `parity311 bench quality --folder FOLDER`, then `python -m "
@@ -52,6 +54,7 @@ def quality_block(kept: Path = KEPT) -> str:
         ("Every setting: bar, best agent, share of the way, verdict", verdict_table),
         ("How long incidents last: estimated, and true", lifetime_table),
         ("What the estimate loses, by swapping in the truth", swap_table),
+        ("What older records change", older_table),
         ("Boiler: what anybody could learn", learnable_table),
         ("Elevator: what a changeover costs", changeover_table),
         ("Every agent", agent_table),
@@ -232,6 +235,35 @@ def swap_table(rows: list[dict[str, Any]]) -> str:
     for name in shown[0]["share_of_way_changed"]:
         cells = [show(row["share_of_way_changed"].get(name), 100.0, 1) for row in shown]
         lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def older_table(rows: list[dict[str, Any]]) -> str:
+    """The plan learned from two years of records, and from eight, in other cities."""
+    by_name = {row["setting"]: row for row in rows}
+    lines = [
+        "| setting | learned from | cities | incidents last, days: estimated, middle city (least "
+        "to most) | true | the plan's share of the way, % | at least 90 %, lower bound |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for name in [one for one in by_name if f"{one}_{OLDER}" in by_name]:
+        for years, row in (("2 years", by_name[name]), ("8 years", by_name[f"{name}_{OLDER}"])):
+            days = row["lifetime_days"].values()
+            estimated, true = (
+                spread([one[kind] for one in days]) for kind in ("estimated", "true")
+            )
+            share = row["agents"]["plan"]["share_of_way"]
+            is_met = share["lower"] is not None and share["lower"] >= SHARE_BAR
+            lines.append(
+                f"| {name} | {years} | {len(row['cities'])} | {estimated} | {true} | "
+                f"{show(share, 100.0, 1)} | {'yes' if is_met else 'no'} |"
+            )
+    if len(lines) == 2:
+        return ""
+    seeds = sorted(
+        {seed for name, row in by_name.items() if OLDER in name for seed in row["cities"]}
+    )
+    lines += ["", f"Eight years: cities {', '.join(map(str, seeds))}, looked at once. No headline."]
     return "\n".join(lines)
 
 

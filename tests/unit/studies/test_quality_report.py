@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from docs.quality_figures import NOT_MEASURED, PICTURE, draw_shares, quality_block, share_cell
+from docs.quality_figures import (
+    NOT_MEASURED,
+    PICTURE,
+    draw_shares,
+    older_table,
+    quality_block,
+    share_cell,
+)
 from safetensors.numpy import save_file
 
 from parity311.domains import all_domains
@@ -17,7 +25,7 @@ from parity311.studies.quality import jobs as quality_jobs
 from parity311.studies.quality import report as quality_bench
 from parity311.studies.quality.measure import BELIEVED, CEILING
 from parity311.studies.quality.report import report
-from parity311.studies.quality.settings import BARS, PROVEN, SETTINGS, VARIANTS
+from parity311.studies.quality.settings import BARS, OLDER, PROVEN, SETTINGS, VARIANTS
 
 N_EPISODES = 40
 SEEDS = (1, 2, 3, 4)
@@ -189,6 +197,7 @@ def test_every_setting_names_a_bar_and_a_variant_and_can_be_chosen() -> None:
     for one in SETTINGS.values():
         assert one.bar in BARS
         assert one.variant in VARIANTS
+        assert one.regime in quality_jobs.REGIMES
         assert len({recipe.name for recipe in one.recipes}) == len(one.recipes)
     assert "elevator_extended" in quality_bench.choose_settings(["elevator"])
     assert quality_bench.choose_settings(["elevator_0"]) == ["elevator_0"]
@@ -196,6 +205,46 @@ def test_every_setting_names_a_bar_and_a_variant_and_can_be_chosen() -> None:
         quality_bench.choose_settings(["lift"])
     with pytest.raises(InputError, match="whole numbers"):
         quality_bench.parse_seeds("871;872")
+
+
+@pytest.mark.parametrize(
+    ("regime", "years"),
+    [
+        ("", (None, None)),
+        ("2020", (date(2018, 1, 1), date(2021, 1, 1))),
+        (OLDER, (date(2017, 1, 1), None)),
+    ],
+)
+def test_a_regime_says_how_far_back_the_records_of_a_city_go(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, regime: str, years: tuple[Any, Any]
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def build(folder: Path, processes: Any, **wanted: Any) -> None:
+        asked.append({"name": folder.name, **wanted})
+
+    monkeypatch.setattr("parity311.city.ensure.open_or_build", build)
+    quality_jobs._open_city(tmp_path, 5, regime, ["drainage"])
+    assert (asked[0]["date_from"], asked[0]["date_to"]) == years
+    assert asked[0]["name"].endswith(f"-{regime}") == bool(regime)
+
+
+def test_older_records_stand_beside_two_years_of_them(tmp_path: Path) -> None:
+    def row(name: str, lower: float, days: float) -> dict[str, Any]:
+        share = {"value": 0.95, "lower": lower, "upper": 0.99}
+        return {
+            "setting": name,
+            "cities": [1, 2],
+            "lifetime_days": {"1": {"estimated": days, "true": 100.0}},
+            "agents": {"plan": {"share_of_way": share}},
+        }
+
+    rows = [row("drainage", 0.86, 50.0), row(f"drainage_{OLDER}", 0.93, 90.0)]
+    told = older_table(rows)
+    assert "| drainage | 2 years | 2 | 50 (50 to 50) |" in told
+    assert "| 95.0 [86.0, 99.0] | no |" in told
+    assert "| 95.0 [93.0, 99.0] | yes |" in told
+    assert older_table(rows[:1]) == ""
 
 
 def test_missing_parts_are_those_prepared_and_not_measured(tmp_path: Path) -> None:

@@ -23,7 +23,13 @@ from parity311.jobs.choose import HERE, Workplace
 from parity311.jobs.drive import Outcome
 from parity311.jobs.job import Input, Job, Task
 from parity311.storage.aside import write_text_aside
-from parity311.studies.quality.settings import SETTINGS, VARIANTS, QualitySetting, Recipe
+from parity311.studies.quality.settings import (
+    OLDER,
+    SETTINGS,
+    VARIANTS,
+    QualitySetting,
+    Recipe,
+)
 
 Tell = Callable[[str], None]
 Recipes = Mapping[str, Sequence[Recipe]]
@@ -35,8 +41,25 @@ IN_TRUTH = "in_truth_"
 PARTICIPATION, CAPACITY = "measured", "calibrated"
 """Scenario of the cities: as in the records (where visits are scarce, too few second visits are on
 record to estimate electrical revisits)."""
-SHIFTED_YEARS = (date(2018, 1, 1), date(2020, 1, 1), date(2021, 1, 1))
-"""Of the shifted regime: from when records are kept, from when they are tested, and to when."""
+
+
+class Years(NamedTuple):
+    """Of a regime: from when records are kept, from when they are tested, and to when."""
+
+    date_from: date | None = None
+    """the preset's first day if none is given"""
+    test_from: date | None = None
+    """the last year if none is given"""
+    date_to: date | None = None
+    """the preset's last day if none is given"""
+
+
+REGIMES = {
+    "": Years(),
+    "2020": Years(date(2018, 1, 1), date(2020, 1, 1), date(2021, 1, 1)),
+    OLDER: Years(date(2017, 1, 1)),
+}
+"""Years of the cities, by the regime of a setting."""
 
 
 class QualityJob(NamedTuple):
@@ -80,7 +103,7 @@ def prepare_city(
         if not missing:
             continue
         records = _open_city(cities, city_seed, regime, slugs)
-        date_to = SHIFTED_YEARS[1] if regime else None
+        date_to = REGIMES[regime].test_from
         for slug in missing:
             place = partial(params_path, folder, slug, regime, city_seed)
             try:
@@ -111,8 +134,8 @@ def _open_city(cities: Path, city_seed: int, regime: str, slugs: Sequence[str]) 
         seed=city_seed,
         participation=PARTICIPATION,
         capacity=CAPACITY,
-        date_from=SHIFTED_YEARS[0] if regime else None,
-        date_to=SHIFTED_YEARS[2] if regime else None,
+        date_from=REGIMES[regime].date_from,
+        date_to=REGIMES[regime].date_to,
     )
 
 

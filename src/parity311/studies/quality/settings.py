@@ -20,6 +20,9 @@ grow with a constant that is in all rewards."""
 GAIN_BAR = 0.03
 """Gain on today's rule, as a share of its reward, over the elevator's extended actions."""
 
+OLDER = "older"
+"""Regime in which records go back to 2017, as far as the paper's do."""
+
 PROVEN = ("boiler", "complaint_triage", "crane", "drainage", "snad")
 """Domains whose ceiling is computed, with what the policy sees in these settings; elsewhere the end
 of the way is the best known."""
@@ -77,7 +80,8 @@ class QualitySetting:
     variant: str = ""
     """a name of `VARIANTS`: what is changed about the process, estimated and true alike"""
     regime: str = ""
-    """empty: the last year of a city; `2020`: the shifted year, learned from those before"""
+    """empty: the last year of a city, learned from the two before; `2020`: the shifted year, from
+    those before; `older`: the last year, from the eight before"""
     swaps_params: bool = False
     """whether it is measured what the estimate loses by each of `SWAPS`"""
     left_out: tuple[str, ...] = ()
@@ -291,6 +295,11 @@ SETTINGS: dict[str, QualitySetting] = {
         ),
         QualitySetting("drainage", "drainage", "share", _PLANNED, swaps_params=True),
         QualitySetting("crane", "crane", "share", _PLANNED, swaps_params=True),
+        # What older records would change, where lifetimes are estimated too noisily from two years.
+        QualitySetting(
+            "drainage_older", "drainage", "share", (PLAN,), regime=OLDER, is_binding=False
+        ),
+        QualitySetting("crane_older", "crane", "share", (PLAN,), regime=OLDER, is_binding=False),
         QualitySetting("ert", "ert", "share", (_dqn(8_000), _steady(15_000))),
         *_elevators(),
         QualitySetting(
