@@ -53,13 +53,21 @@ def play(folder: Path, works: Sequence[str]) -> None:
                 print(f"{path.name}: {done.stdout.strip()}", flush=True)
 
 
-def gather(folder: Path) -> list[dict[str, Any]]:
-    """A row a work and database: points, kills and what was found."""
+def gather(folder: Path, kept: Path = KEPT) -> list[dict[str, Any]]:
+    """A row a work and database: points, kills and what was found.
+
+    One that this folder has no batch of stays as it was kept.
+    """
     rows = []
+    before = json.loads(kept.read_text()) if kept.exists() else []
+    known = {(row["work"], row["database"]): row for row in before}
     for work, (_, _, seeds) in WORKS.items():
         for name in DATABASES:
             files = [folder / f"{work}-{name}-{seed}.json" for seed in seeds]
             found = [json.loads(one.read_text()) for one in files if one.exists()]
+            if not found and (work, name) in known:
+                rows.append(known[work, name])
+                continue
             outcomes: Counter[str] = Counter()
             for one in found:
                 outcomes.update(one["outcomes"])
