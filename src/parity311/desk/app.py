@@ -133,6 +133,10 @@ def _tell_errors(app: FastAPI) -> None:
 
     def malformed(request: Request, error: Any) -> Response:
         first = error.errors()[0]
+        if first["type"] == "json_invalid":
+            said = first.get("ctx", {}).get("error", "it cannot be read")
+            return render_error(request, 400, f"The body is no JSON: {said}; correct it and send "
+                                "it again.")  # fmt: skip
         where = ".".join(str(part) for part in first["loc"][1:]) or "the form"
         return render_error(request, 400, f"{where}: {first['msg']}; correct it and send it again.")
 

@@ -93,7 +93,8 @@ def keep(root: Path, files: Mapping[str, tuple[str, bytes]], by: str) -> str:
             raise DeskRefusal(f"{called[:60]!r} is empty; export it again.")
         plain[part] = {"file": f"{part}{ending}", "called": called[:120], "bytes": len(body)}
     folder = root / name
-    folder.mkdir(parents=True)
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.mkdir()
     try:
         for part, one in plain.items():
             (folder / one["file"]).write_bytes(files[part][1])

@@ -263,8 +263,8 @@ def set_away(response: Response, desk: Desk, kept: str) -> None:
 
 def wants_json(request: Request) -> bool:
     """Whether a program asks, or the desk's own module."""
-    path = request.url.path
-    return path.endswith(".json") or "application/json" in request.headers.get("accept", "")
+    kinds = request.headers.get("accept", ""), request.headers.get("content-type", "")
+    return request.url.path.endswith(".json") or any("application/json" in one for one in kinds)
 
 
 def json_response(content: Any, status: int = 200) -> Response:

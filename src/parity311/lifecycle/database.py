@@ -158,7 +158,8 @@ class Database:
         path = Path(str(self.url.database))
         if makes:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
+            # Of its owner alone: what residents and staff wrote comes to lie in it.
+            path.touch(mode=0o600)
         elif not path.is_file():
             raise self._nothing_there()
         # A file that goes away is missed, not made anew.

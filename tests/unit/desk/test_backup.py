@@ -35,6 +35,8 @@ def test_a_backup_is_whole_while_staff_work(
     finally:
         stops.set()
         thread.join(timeout=30)
+    # It holds what residents wrote and how staff log in: its owner's alone.
+    assert out.stat().st_mode & 0o077 == 0
     with pytest.raises(RegistryError, match="never written over"):
         back_up(address, out)
     fresh = tmp_path / "restored.db"

@@ -262,6 +262,10 @@ def test_complaints_are_scored_without_being_taken_in(small: SmallDesk) -> None:
         answer = other.post("/score", json=asked | wrong, headers=headers)
         assert answer.status_code in (400, 404), wrong
         assert "Traceback" not in answer.text
+    # A program that sends JSON is answered in JSON, also what it does not take.
+    broken = other.post("/score", content="{bad", headers={"Content-Type": "application/json"})
+    assert broken.status_code == 400
+    assert broken.json()["error"]["message"].startswith("The body is no JSON: ")
     with small.desk.database.reading() as session:
         assert not session.scalar(
             sa.text("SELECT count(*) FROM desk_cases WHERE complaint_id LIKE 'x-%'")

@@ -184,6 +184,11 @@ def test_every_text_for_residents_is_translated(language: str, small: SmallDesk)
     assert entries["This translation was made by a machine and nobody has reviewed it; the "
                    "English text counts."] in page.text  # fmt: skip
     assert '<html lang="en"' in small.browser().get("/status?language=en").text
+    # Whoever comes to the public page finds the way in their own language.
+    front = small.browser().get("/").text
+    assert f'lang="{language}">{entries["What became of my complaint"]}</a>' in front.replace(
+        f' hreflang="{language}"', ""
+    )
     assert direction("ar") == "rtl"
 
 

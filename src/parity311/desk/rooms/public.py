@@ -18,7 +18,7 @@ from parity311.desk.figures import (
     read_service,
 )
 from parity311.desk.intake import hash_check_code
-from parity311.desk.languages import LANGUAGES, REVIEWED, language_of, speak
+from parity311.desk.languages import ENGLISH, LANGUAGES, REVIEWED, language_of, speak
 from parity311.desk.limits import Bucket
 from parity311.desk.refusals import NothingThereError
 from parity311.desk.tables import CaseRow
@@ -29,6 +29,7 @@ NOT_FOUND = (
     "No complaint has this tracking number and check code; both were given to you when you "
     "complained. Check them, or call 311."
 )
+STATUS_TITLE = "What became of my complaint"
 LOOKS_AT_ONCE, LOOKS_A_MINUTE = 10, 6.0
 
 
@@ -51,6 +52,11 @@ def show_public(caller: Caller) -> dict[str, Any]:
         heads = ledger.daily_heads(session)
     return {
         "title": "Who decides about complaints, and how",
+        "answers": [
+            {"language": one, "words": speak(one)(STATUS_TITLE)}
+            for one in LANGUAGES
+            if one != ENGLISH
+        ],
         "policies": policies,
         "service": service,
         "pictures": [picture_service(service, domain) for domain in desk.offices],
@@ -70,7 +76,7 @@ def show_status(caller: Caller) -> dict[str, Any]:
 def status_page(language: str, found: dict[str, Any] | None) -> dict[str, Any]:
     """The page in a language, with an answer or without."""
     return {
-        "title": speak(language)("What became of my complaint"),
+        "title": speak(language)(STATUS_TITLE),
         "found": found,
         "language": language,
         "languages": LANGUAGES,
