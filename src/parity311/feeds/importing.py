@@ -7,6 +7,7 @@ is whole; a run that was killed leaves nothing that a reader could mistake for r
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -327,17 +328,21 @@ def _nothing_kept(work: ImportWork) -> RecordsError:
     beside = sum(row["rows"] for row in _out_of_scope(work))
     if beside:
         listed.append(f"of no domain asked for ({beside:,})")
-    first = reasons[0][0] if reasons else ""
+    first, _, sample = reasons[0] if reasons else ("", 0, "")
     kept = keep_quarantine(work)
     look = f" The rows lie in {kept} to look at." if kept else ""
     return RecordsError(
         f"Not one row could be kept; the reasons are {', '.join(listed) or 'that there is no row'}."
-        f"{look} {_advice(first, work)}"
+        f"{look} {_advice(first, sample, work)}"
     )
 
 
-def _advice(reason: str, work: ImportWork) -> str:
-    """What to do about the reason that most rows were set aside for."""
+DAY_LOST = re.compile(r"[0-9]{1,2}:[0-9]{2}[.][0-9]|#+")
+"""What a spreadsheet saves of a time whose cell showed minutes alone, or was too narrow."""
+
+
+def _advice(reason: str, sample: str | None, work: ImportWork) -> str:
+    """What to do about the reason that most rows were set aside for; ``sample`` is such a date."""
     if reason in judge.LOCATION_REASONS and work.city_map is not None:
         return (
             "Check that the map's longitude and latitude are degrees, not exchanged and with their "
@@ -349,6 +354,11 @@ def _advice(reason: str, work: ImportWork) -> str:
             "Rows with a building or lot number only are located by tax lots (PLUTO) and building "
             "footprints: give those files too (`parity311 fetch nyc` brings them), or keep the "
             "rows by borough with --keep-unlocated."
+        )
+    if reason == "received date unreadable" and DAY_LOST.fullmatch(sample or ""):
+        return (
+            "A spreadsheet saved what its cells showed, without the day: export the table again, "
+            "or format that column as date and time before saving it."
         )
     if reason == "received date unreadable":
         return (
