@@ -477,18 +477,26 @@ FROM staged WHERE type_key IS NOT NULL GROUP BY file HAVING at_once > 0 ORDER BY
 
 def _closed_together(work: ImportWork, until: date) -> dict[str, list[dict[str, Any]]]:
     """Files of which many closings are on one day: a batch that was closed, or a day of export."""
-    rows = work.connection.execute(f"""
-SELECT file, CAST(closed_at AS DATE) AS day, count(*) AS n, count(DISTINCT
-  CAST(received_at AS DATE)) AS days, any_value(total) AS total
-FROM (SELECT *, count(closed_at) OVER (PARTITION BY file) AS total FROM
-  (SELECT file, received_at, closed_at FROM staged WHERE type_key IS NOT NULL
-    AND closed_at >= received_at AND closed_at < TIMESTAMP {literal(until)}
-    AND NOT {judge.is_closed_at_once("staged")}))
-GROUP BY file, day HAVING n > {literal(MANY_TOGETHER)} * total AND days >= {literal(SPREAD)}
-ORDER BY file, n DESC""").fetchall()
+    closings: LiteralString = (
+        "FROM staged WHERE type_key IS NOT NULL AND closed_at >= received_at "
+        f"AND closed_at < TIMESTAMP {literal(until)} AND NOT {judge.is_closed_at_once('staged')}"
+    )
+    days = work.connection.execute(
+        f"SELECT file, CAST(closed_at AS DATE) AS day, count(*) AS n {closings} "
+        "GROUP BY file, day ORDER BY file, n DESC, day"
+    ).fetchall()
+    totals: dict[int, int] = {}
+    for file, _, n in days:
+        totals[file] = totals.get(file, 0) + n
     names = [group.name for group in work.complaint_groups]
-    found = [
-        {"file": names[file], "day": str(day), "rows": n, "of": total}
-        for file, day, n, _, total in rows
-    ]
+    found = []
+    for file, day, n in days:
+        if n <= max(MANY_TOGETHER * totals[file], SPREAD):
+            continue
+        spread = work.connection.execute(
+            f"SELECT count(DISTINCT CAST(received_at AS DATE)) {closings} "
+            f"AND file = {literal(file)} AND CAST(closed_at AS DATE) = DATE {literal(day)}"
+        ).fetchall()[0][0]
+        if spread >= SPREAD:
+            found.append({"file": names[file], "day": str(day), "rows": n, "of": totals[file]})
     return {"closed on one day": found}
