@@ -7,6 +7,7 @@ is whole; a run that was killed leaves nothing that a reader could mistake for r
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -327,17 +328,21 @@ def _nothing_kept(work: ImportWork) -> RecordsError:
     beside = sum(row["rows"] for row in _out_of_scope(work))
     if beside:
         listed.append(f"of no domain asked for ({beside:,})")
-    first = reasons[0][0] if reasons else ""
+    first, _, sample = reasons[0] if reasons else ("", 0, "")
     kept = keep_quarantine(work)
     look = f" The rows lie in {kept} to look at." if kept else ""
     return RecordsError(
         f"Not one row could be kept; the reasons are {', '.join(listed) or 'that there is no row'}."
-        f"{look} {_advice(first, work)}"
+        f"{look} {_advice(first, sample, work)}"
     )
 
 
-def _advice(reason: str, work: ImportWork) -> str:
-    """What to do about the reason that most rows were set aside for."""
+DAY_LOST = re.compile(r"[0-9]{1,2}:[0-9]{2}[.][0-9]|#+")
+"""What a spreadsheet saves of a time whose cell showed minutes alone, or was too narrow."""
+
+
+def _advice(reason: str, sample: str | None, work: ImportWork) -> str:
+    """What to do about the reason that most rows were set aside for; ``sample`` is such a date."""
     if reason in judge.LOCATION_REASONS and work.city_map is not None:
         return (
             "Check that the map's longitude and latitude are degrees, not exchanged and with their "
@@ -349,6 +354,11 @@ def _advice(reason: str, work: ImportWork) -> str:
             "Rows with a building or lot number only are located by tax lots (PLUTO) and building "
             "footprints: give those files too (`parity311 fetch nyc` brings them), or keep the "
             "rows by borough with --keep-unlocated."
+        )
+    if reason == "received date unreadable" and DAY_LOST.fullmatch(sample or ""):
+        return (
+            "A spreadsheet saved what its cells showed, without the day: export the table again, "
+            "or format that column as date and time before saving it."
         )
     if reason == "received date unreadable":
         return (
@@ -467,18 +477,26 @@ FROM staged WHERE type_key IS NOT NULL GROUP BY file HAVING at_once > 0 ORDER BY
 
 def _closed_together(work: ImportWork, until: date) -> dict[str, list[dict[str, Any]]]:
     """Files of which many closings are on one day: a batch that was closed, or a day of export."""
-    rows = work.connection.execute(f"""
-SELECT file, CAST(closed_at AS DATE) AS day, count(*) AS n, count(DISTINCT
-  CAST(received_at AS DATE)) AS days, any_value(total) AS total
-FROM (SELECT *, count(closed_at) OVER (PARTITION BY file) AS total FROM
-  (SELECT file, received_at, closed_at FROM staged WHERE type_key IS NOT NULL
-    AND closed_at >= received_at AND closed_at < TIMESTAMP {literal(until)}
-    AND NOT {judge.is_closed_at_once("staged")}))
-GROUP BY file, day HAVING n > {literal(MANY_TOGETHER)} * total AND days >= {literal(SPREAD)}
-ORDER BY file, n DESC""").fetchall()
+    closings: LiteralString = (
+        "FROM staged WHERE type_key IS NOT NULL AND closed_at >= received_at "
+        f"AND closed_at < TIMESTAMP {literal(until)} AND NOT {judge.is_closed_at_once('staged')}"
+    )
+    days = work.connection.execute(
+        f"SELECT file, CAST(closed_at AS DATE) AS day, count(*) AS n {closings} "
+        "GROUP BY file, day ORDER BY file, n DESC, day"
+    ).fetchall()
+    totals: dict[int, int] = {}
+    for file, _, n in days:
+        totals[file] = totals.get(file, 0) + n
     names = [group.name for group in work.complaint_groups]
-    found = [
-        {"file": names[file], "day": str(day), "rows": n, "of": total}
-        for file, day, n, _, total in rows
-    ]
+    found = []
+    for file, day, n in days:
+        if n <= max(MANY_TOGETHER * totals[file], SPREAD):
+            continue
+        spread = work.connection.execute(
+            f"SELECT count(DISTINCT CAST(received_at AS DATE)) {closings} "
+            f"AND file = {literal(file)} AND CAST(closed_at AS DATE) = DATE {literal(day)}"
+        ).fetchall()[0][0]
+        if spread >= SPREAD:
+            found.append({"file": names[file], "day": str(day), "rows": n, "of": totals[file]})
     return {"closed on one day": found}

@@ -200,6 +200,11 @@ def known(column: LiteralString) -> LiteralString:
     return f"CASE WHEN {column} >= TIMESTAMP {literal(EARLIEST)} THEN {column} END"
 
 
+def degrees(name: LiteralString) -> LiteralString:
+    """A coordinate, with a point or a decimal comma."""
+    return f"coalesce(TRY_CAST({name} AS DOUBLE), TRY_CAST(replace({name}, ',', '.') AS DOUBLE))"
+
+
 def coordinate(name: LiteralString, other: LiteralString) -> LiteralString:
     """Degrees, from ``-118.28`` or ``-118,28``; null where both are 0, as systems write nothing."""
     own: LiteralString = f"TRY_CAST(replace({name}, ',', '.') AS DOUBLE)"

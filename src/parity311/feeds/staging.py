@@ -241,8 +241,8 @@ SELECT {p.trimmed("unique_key")} AS raw_key, created_date, complaint_type, descr
   {time("resolution_action_updated_date")} AS updated,
   {p.borough_digit("borough")} AS borough_number, {p.board_311("community_board")} AS board,
   {p.zip_code("incident_zip")} AS zip_number, {p.whole_number("bbl")} AS lot,
-  {p.spelled("incident_address")} AS street, TRY_CAST(longitude AS DOUBLE) AS x,
-  TRY_CAST(latitude AS DOUBLE) AS y, upper(trim(open_data_channel_type)) AS via
+  {p.spelled("incident_address")} AS street, {p.degrees("longitude")} AS x,
+  {p.degrees("latitude")} AS y, upper(trim(open_data_channel_type)) AS via
 FROM ({source})"""
     borough = (
         "coalesce(borough_number, CASE WHEN lot BETWEEN 1e9 AND 6e9 THEN lot // 1000000000 END)"
@@ -260,7 +260,9 @@ FROM ({source})"""
         "received_at": "created",
         "received_text": "CASE WHEN created IS NULL THEN left(created_date, 40) END",
         "closed_at": p.known("closed"),
-        "is_closing_unreadable": "closed IS NULL AND closed_date IS NOT NULL",
+        "is_closing_unreadable": (
+            f"closed IS NULL AND trim(closed_date) NOT IN ({literals(NOTHING)})"
+        ),
         "outcome": "CASE WHEN in_scope THEN resolution_description END",
         "is_closed": "upper(trim(status)) = 'CLOSED'",
         "borough": borough,
@@ -374,8 +376,8 @@ FROM ({source})"""
         "community_board": "digit * 100 + TRY_CAST(community_board AS INTEGER)",
         "zip": p.zip_code("post_code"),
         "address": p.address("digit", "street"),
-        "longitude": "TRY_CAST(longitude AS DOUBLE)",
-        "latitude": "TRY_CAST(latitude AS DOUBLE)",
+        "longitude": p.degrees("longitude"),
+        "latitude": p.degrees("latitude"),
         "bbl": p.valid_bbl("lot"),
         "bin": p.valid_bin("number"),
         "channel": "'UNKNOWN'",

@@ -32,7 +32,7 @@ from parity311.reporting.lifetimes import Lifetime
 from parity311.reporting.likelihood import Mixture, RowData, reported_share
 from parity311.reporting.model import LOG_CALLBACK, NEVER, Inspected, Model
 from parity311.reporting.settings import Settings
-from parity311.reporting.table import ReportTable
+from parity311.reporting.table import MAX_EXPOSURE_DAYS, ReportTable
 
 N_HERMITE = 9
 """Nodes of the average over an area's effect; exact for polynomials of degree 17."""
@@ -208,13 +208,15 @@ def check_repeats(table: ReportTable, use: np.ndarray) -> None:
     if n_unmarked:
         raise EstimationError(
             f"Duplicates are not marked for {n_unmarked:,} of {table.n_incidents:,} complaints, "
-            "and no other was reported a second time, so nothing tells how fast people report; "
-            "link them with `parity311 records link`, import a source that marks them (in a map: "
-            "duplicate or parent), or use estimator 'raw'."
+            f"and no other was reported a second time while it was open ({MAX_EXPOSURE_DAYS:g} "
+            "days at most), so nothing tells how fast people report; link them with `parity311 "
+            "records link`, import a source that marks them (in a map: duplicate or parent), or "
+            "use estimator 'raw'."
         )
     raise EstimationError(
-        f"None of {n:,} incidents was reported a second time, so nothing tells how fast people "
-        "report; widen the dates, or use estimator 'raw'."
+        f"None of {n:,} incidents was reported a second time while it was open "
+        f"({MAX_EXPOSURE_DAYS:g} days at most), so nothing tells how fast people report; widen the "
+        "dates, or use estimator 'raw'."
     )
 
 
