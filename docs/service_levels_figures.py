@@ -201,35 +201,34 @@ def _kept(mine: Sequence[dict[str, Any]], name: str) -> str:
 
 
 def _design_table(rows: Sequence[dict[str, Any]]) -> str:
-    lines = [
+    simulated = [
         "| cities | choice | n | cost against today's rule | inequity | better in both, cities"
-        " | better in both, years | cost against the record | inequity | better in both, cities |",
-        "| --- | --- " + "| ---: " * 8 + "|",
+        " | better in both, years |",
+        "| --- | --- " + "| ---: " * 5 + "|",
     ]
-    kinds = _kinds([row for row in rows if "design" in row])
-    for kind, own in kinds.items():
-        mine = [row["design"] for row in own]
-        done = [one for one in mine if "refused" not in one]
-        if done:
-            record = _against(one["as_it_was"]["of_record"][TODAY] for one in done)
-            lines.append(f"| {kind} | {TODAY}, simulated | {len(done)} | | | | | {record} |")
-        for choice in CHOICES if done else ():
-            simulated = _against(one["of_sums"][choice] for one in done)
+    recorded = [
+        "| cities | choice | n | cost against the record | inequity | better in both, cities |",
+        "| --- | --- " + "| ---: " * 4 + "|",
+    ]
+    told = []
+    for kind, own in _kinds([row for row in rows if "design" in row]).items():
+        done = [row["design"] for row in own if "refused" not in row["design"]]
+        n_refused = len(own) - len(done)
+        if n_refused:
+            why = next(row["design"]["refused"] for row in own if "refused" in row["design"])
+            told.append(f"- {kind}: refused in {n_refused}. {why}")
+        if not done:
+            continue
+        told.append(_model_line(kind, done))
+        for choice in CHOICES:
+            pair = _against(one["of_sums"][choice] for one in done)
             both = np.mean([one["beats_today"][choice] for one in done])
-            record = _against(one["as_it_was"]["of_record"][choice] for one in done)
-            lines.append(
-                f"| {kind} | {choice} | {len(done)} | {simulated} | {100 * both:.0f} % | {record} |"
-            )
-        if len(done) < len(mine):
-            why = next(one["refused"] for one in mine if "refused" in one)
-            n_refused = len(mine) - len(done)
-            lines.append(f"| {kind} | refused | {n_refused} | {why} " + "| " * 6 + "|")
-    done = {
-        kind: [row["design"] for row in own if "refused" not in row["design"]]
-        for kind, own in kinds.items()
-    }
-    told = [_model_line(kind, own) for kind, own in done.items() if own]
-    return "\n".join([*lines, "", *told])
+            simulated.append(f"| {kind} | {choice} | {len(done)} | {pair} | {100 * both:.0f} % |")
+        for choice in (TODAY, *CHOICES):
+            pair = _against(one["as_it_was"]["of_record"][choice] for one in done)
+            words = f"{choice}, simulated" if choice == TODAY else choice
+            recorded.append(f"| {kind} | {words} | {len(done)} | {pair} |")
+    return "\n".join([*simulated, "", *recorded, "", *told])
 
 
 def _against(ratios: Iterable[Sequence[float]]) -> str:
