@@ -23,6 +23,10 @@ os.environ.setdefault(
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
+# Processes that tests start find each other's bytecode, whatever this one was told.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -41,6 +45,13 @@ from parity311.records.store import write_manifest, write_table, writing_records
 
 # Typer makes its commands anew at every call, a tenth of a second; hundreds of tests call one.
 typer.main.get_command = cache(typer.main.get_command)
+
+# No test takes the power away: what was written is read by the same system, on disk or not yet. A
+# test of what the disk refuses puts its own in this place, and killed processes wait for the disk.
+os.fsync = lambda descriptor: None
+# Looking for cycles among what JAX and its programs hold takes a fifteenth of the suite's time.
+gc.freeze()
+gc.set_threshold(50_000, 20, 100)
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

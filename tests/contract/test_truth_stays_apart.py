@@ -138,9 +138,12 @@ def test_what_scores_may_know_the_generator() -> None:
 
 def test_only_validation_imports_what_scores_against_the_truth() -> None:
     modules = ["parity311." + path.removesuffix(".py").replace("/", ".") for path in SCORERS]
+    words = [module.rpartition(".")[2] for module in modules]
     for path in SOURCE.rglob("*.py"):
         if path.relative_to(SOURCE).as_posix() == "reporting/validation.py":
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        names_one = any(word in text for word in words)
+        for node in ast.walk(ast.parse(text)) if names_one else ():
             if isinstance(node, ast.ImportFrom):
                 assert node.module not in modules, path.name

@@ -112,12 +112,12 @@ SHORTENED = {
     "parity311 bench off-policy": " --logs 20 --truth-episodes 1000",
     "parity311 backtest ert --records log.parquet": " --policy always",
     "parity311 policies make": " --draws 0",
-    "parity311 evaluate": " --years 1",
-    "parity311 sla design": " --generations 2 --population 8 --floor 0",
+    "parity311 evaluate": " --years 1 --workers 1",
+    "parity311 sla design": " --generations 2 --population 8 --floor 0 --workers 1",
     "parity311 sla promise": " --years 9 --check-years 1",
 }
 """What is added to a command so that it takes seconds."""
-LONG = ("parity311 sla design", "parity311 cycle")
+LONG = ("parity311 sla design",)
 """Commands that run what they compile for so long that optimizing it pays."""
 
 SHORTER_EPISODES = {
@@ -315,6 +315,7 @@ def test_a_printed_command_works(
     monkeypatch.setattr(frontier, "EPISODES_SETTLING", 2)
     monkeypatch.setattr(frontier, "SETTLING_GAINS", frontier.SETTLING_GAINS[:1])
     monkeypatch.setattr(trial, "EPISODES", 8)
+    monkeypatch.setattr(trial, "INDEPENDENT_EPISODES", 16)
     monkeypatch.setattr(search, "N_WEIGHTS", 2)
     monkeypatch.setattr(backtest, "GAMMAS", backtest.GAMMAS[:2])
     monkeypatch.setattr(rosenbaum, "GAMMA_TOLERANCE", 5.0)

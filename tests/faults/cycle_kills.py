@@ -59,6 +59,7 @@ def main() -> int:
     parser.add_argument("--postgresql", action="store_true")
     parser.add_argument("--twin", action="store_true", help="Forget what was proposed before.")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kept", type=Path, help="Folder of the sound cycle, of an earlier call.")
     given = parser.parse_args()
     get_domain("snad")
     with ExitStack() as stack:
@@ -76,23 +77,31 @@ def main() -> int:
             server.do(f"CREATE DATABASE {place.name}")
             return server.address(place.name)
 
-        found = try_kills(folder, name_database, given.points, given.seed, given.twin)
+        kept = given.kept or folder
+        found = try_kills(folder, name_database, given.points, given.seed, given.twin, kept)
     print(json.dumps(found))
     return 1 if found["faults"] else 0
 
 
 def try_kills(
-    folder: Path, name_database: Callable[[Path], str], points: int, seed: int, is_twin: bool
+    folder: Path,
+    name_database: Callable[[Path], str],
+    points: int,
+    seed: int,
+    is_twin: bool,
+    kept: Path,
 ) -> dict[str, Any]:
     """Kill at so many points, looking after each."""
     rng = random.Random(seed)
-    base, sound = folder / "base", folder / "sound"
-    for place in (base, sound):
-        place.mkdir()
-    database = name_database(sound)
-    for work in (lambda: cycle_base(base), lambda: run_small_cycle(base, sound, database)):
-        ended = run_child(work, sound, PATIENT)
-        assert ended.code == 0, ended.words
+    base, sound = kept / "base", kept / "sound"
+    if not (kept / "whole").exists():
+        for place in (base, sound):
+            place.mkdir()
+        database = name_database(sound)
+        for work in (lambda: cycle_base(base), lambda: run_small_cycle(base, sound, database)):
+            ended = run_child(work, sound, PATIENT)
+            assert ended.code == 0, ended.words
+        (kept / "whole").touch()
     wanted = _decided(sound)
     outcomes: Counter[str] = Counter()
     faults: list[str] = []

@@ -48,16 +48,26 @@ def test_acts_told_before_they_are_kept_are_caught() -> None:
     assert any("an act that was told is lost" in one for one in found["faults"])
 
 
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Where the first call keeps its sound cycle for those after it: who keeps the log is no part
+    of its steps.
+    """
+    return "--kept", str(tmp_path_factory.mktemp("sound"))
+
+
 @pytest.mark.parametrize("options", [(), ("--postgresql",)], ids=["sqlite", "postgresql"])
-def test_a_cycle_that_was_killed_decides_what_it_would_have(options: tuple[str, ...]) -> None:
+def test_a_cycle_that_was_killed_decides_what_it_would_have(
+    options: tuple[str, ...], sound: tuple[str, str]
+) -> None:
     if options and what_is_lacking():
         pytest.skip(what_is_lacking())
-    code, found = run_kills("--points", "1", "--seed", "3", *options, runner="cycle_kills")
+    code, found = run_kills("--points", "1", "--seed", "3", *options, *sound, runner="cycle_kills")
     assert found["faults"] == []
     assert code == 0
 
 
-def test_a_cycle_that_forgets_its_proposal_is_caught() -> None:
-    code, found = run_kills("--points", "1", "--twin", runner="cycle_kills")
+def test_a_cycle_that_forgets_its_proposal_is_caught(sound: tuple[str, str]) -> None:
+    code, found = run_kills("--points", "1", "--twin", *sound, runner="cycle_kills")
     assert code == 1
     assert any("the log has propose 2 times" in one for one in found["faults"])

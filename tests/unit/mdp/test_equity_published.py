@@ -254,7 +254,7 @@ def _incidents_begun(domain: Domain, params: object) -> np.ndarray:
         start, _ = harness.reset(key, params, equity)
         return jax.lax.scan(body, start, jax.random.split(key, harness.horizon))[1].mean(axis=0)
 
-    return np.asarray(jax.jit(jax.vmap(episode))(jax.random.split(jax.random.key(2), 256))).mean(0)
+    return np.asarray(jax.jit(jax.vmap(episode))(jax.random.split(jax.random.key(2), 64))).mean(0)
 
 
 def test_usual_reports_are_those_of_the_process() -> None:
