@@ -19,6 +19,7 @@ from fastapi.testclient import TestClient
 from tests.unit.desk.staff import HOST, SmallDesk
 
 from parity311.desk.identity import BACK, read_provider
+from parity311.desk.rooms import entrance
 from parity311.errors import InputError
 
 Answer = dict[str, Any]
@@ -101,6 +102,9 @@ def test_an_account_is_opened_by_who_the_provider_names(small: SmallDesk, tmp_pa
         proof = hashlib.sha256(asked[0]["code_verifier"].encode()).digest()
         assert base64.urlsafe_b64encode(proof).rstrip(b"=").decode() == sent["code_challenge"]
         assert asked[0]["Authorization"] == f"Basic {base64.b64encode(b'desk:s3%3Acret').decode()}"
+        # An office shares an address: more than a few of its staff may come at once.
+        for _ in range(entrance.TRIES_AT_ONCE + 2):
+            leave(small.browser())
         # The way back leads in once: the browser's secret is gone.
         again = client.get(BACK, params={"state": sent["state"], "code": "one"})
         assert again.status_code == 401

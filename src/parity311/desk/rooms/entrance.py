@@ -56,7 +56,7 @@ def log_in(
 def leave_for_provider(caller: Caller, to: Annotated[str, Query(max_length=200)] = "") -> Response:
     """Go and log in at the agency's identity provider."""
     provider = _own_provider(caller)
-    count_try(caller, "")
+    count_address(caller)
     departure = identity.draw_departure()
     response = RedirectResponse(identity.way_out(provider, departure), status_code=303)
     set_away(response, caller.desk, f"{departure} {safe_path(to)}")
@@ -160,10 +160,15 @@ def give_password(caller: Caller, name: str, password: Password) -> Went:
 
 def count_try(caller: Caller, name: str) -> None:
     """Refuse who tries passwords too often."""
-    names = caller.desk.more.setdefault("names", Bucket(NAMES_AT_ONCE, NAMES_A_MINUTE))
-    names.take(caller.address)
+    count_address(caller)
     bucket = caller.desk.more.setdefault("tries", Bucket(TRIES_AT_ONCE, TRIES_A_MINUTE))
     bucket.take(f"{caller.address} {name}")
+
+
+def count_address(caller: Caller) -> None:
+    """Refuse an address from which too many log in, whoever they are."""
+    names = caller.desk.more.setdefault("names", Bucket(NAMES_AT_ONCE, NAMES_A_MINUTE))
+    names.take(caller.address)
 
 
 def safe_path(to: str) -> str:
