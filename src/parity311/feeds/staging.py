@@ -261,7 +261,8 @@ FROM ({source})"""
         "received_text": "CASE WHEN created IS NULL THEN left(created_date, 40) END",
         "closed_at": p.known("closed"),
         "is_closing_unreadable": (
-            f"closed IS NULL AND trim(closed_date) NOT IN ({literals(NOTHING)})"
+            "CASE WHEN closed IS NULL AND closed_date IS NOT NULL "
+            f"THEN trim(closed_date) NOT IN ({literals(NOTHING)}) END"
         ),
         "outcome": "CASE WHEN in_scope THEN resolution_description END",
         "is_closed": "upper(trim(status)) = 'CLOSED'",
