@@ -253,10 +253,11 @@ def older_table(rows: list[dict[str, Any]]) -> str:
                 spread([one[kind] for one in days]) for kind in ("estimated", "true")
             )
             share = row["agents"]["plan"]["share_of_way"]
-            is_met = share["lower"] is not None and share["lower"] >= SHARE_BAR
+            lower = share["lower"]
+            met = "too few cities" if lower is None else "yes" if lower >= SHARE_BAR else "no"
             lines.append(
                 f"| {name} | {years} | {len(row['cities'])} | {estimated} | {true} | "
-                f"{show(share, 100.0, 1)} | {'yes' if is_met else 'no'} |"
+                f"{show(share, 100.0, 1)} | {met} |"
             )
     if len(lines) == 2:
         return ""
