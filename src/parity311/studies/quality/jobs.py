@@ -43,7 +43,7 @@ PARTICIPATION, CAPACITY = "measured", "calibrated"
 record to estimate electrical revisits)."""
 
 
-class Years(NamedTuple):
+class RecordYears(NamedTuple):
     """Of a regime: from when records are kept, from when they are tested, and to when."""
 
     date_from: date | None = None
@@ -55,9 +55,9 @@ class Years(NamedTuple):
 
 
 REGIMES = {
-    "": Years(),
-    "2020": Years(date(2018, 1, 1), date(2020, 1, 1), date(2021, 1, 1)),
-    OLDER: Years(date(2017, 1, 1)),
+    "": RecordYears(),
+    "2020": RecordYears(date(2018, 1, 1), date(2020, 1, 1), date(2021, 1, 1)),
+    OLDER: RecordYears(date(2017, 1, 1)),
 }
 """Years of the cities, by the regime of a setting."""
 
