@@ -32,6 +32,7 @@ MAP_FIELDS = {
     "longitude": "degrees",
     "latitude": "degrees",
     "point": "both in one column, in their place: `POINT (-75.2 39.9)`, `(39.9, -75.2)`",
+    "tract": "number of the tract it lies in, where there is no place on the map",
     "zip": "postal code",
     "building": "whatever tells buildings apart",
     "channel": "how it came in; `[channels]` gives it one of ours",

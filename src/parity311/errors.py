@@ -98,7 +98,7 @@ class EstimationError(Parity311Error):
     --------
     >>> parity311.calibrate(parity311.open_records("records/nyc"), "heat")
     Traceback (most recent call last):
-    parity311.errors.EstimationError: None of 20 incidents was reported a second time, ...
+    parity311.errors.EstimationError: None of 20 incidents was reported a second time while ...
     """
 
 

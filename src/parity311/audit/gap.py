@@ -186,6 +186,8 @@ def _judge_gap(lower: float, upper: float, tau: float) -> tuple[str, str]:
         return FAIL, f"the gap is at least {low} points, beyond {limit}"
     if upper <= tau:
         return PASS, f"the gap is at most {high} points, within {limit}"
+    if upper >= 1.0:
+        return INSUFFICIENT, f"nothing bounds the gap from above: it is at least {low} points"
     return INSUFFICIENT, f"the gap lies between {low} and {high} points, on both sides of {limit}"
 
 

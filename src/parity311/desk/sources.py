@@ -35,6 +35,7 @@ from parity311.desk.partners import check_address, is_time, wait
 from parity311.desk.refusals import DeskRefusal
 from parity311.desk.tables import CLOSED, CaseRow, ClosingRow, ReportRow, SourceRow
 from parity311.errors import InputError, Parity311Error
+from parity311.records.sql import literals
 
 MOST_READ, MOST_PAGES = 1000, 20
 """Rows of a page that are asked for, and pages at one time."""
@@ -203,9 +204,9 @@ def _query(source: SourceRow, codes: Codes, began: datetime, page: int) -> dict[
         by_code = {"service_code": ",".join(plain)} if len(plain) == len(codes) else {}
         paged = {"page": str(page), "page_size": str(MOST_READ)} if page > 1 else {}
         return {"start_date": zoned(stamp)} | by_code | paged
-    quoted = ", ".join("'" + one.replace("'", "''") + "'" for one in codes)
+    # SoQL quotes text as SQL does.
     return {
-        "$where": f"created_date >= '{stamp}' AND complaint_type in ({quoted})",
+        "$where": f"created_date >= '{stamp}' AND complaint_type in ({literals(codes)})",
         "$order": "created_date, unique_key",
         "$limit": str(MOST_READ),
         "$offset": str((page - 1) * MOST_READ),

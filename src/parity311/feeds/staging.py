@@ -233,6 +233,7 @@ def staged(columns: Mapping[str, LiteralString], source: LiteralString) -> Liter
 
 def stage_sr311(source: LiteralString, time: Clock = p.timestamp) -> LiteralString:
     """311 rows. Rows of agencies without a domain keep only what is needed to count them."""
+    nothing = literal("|".join(("", *NOTHING, "")))
     inner = f"""
 SELECT {p.trimmed("unique_key")} AS raw_key, created_date, complaint_type, descriptor,
   resolution_description, status, bbl AS raw_bbl, incident_zip, closed_date,
@@ -262,7 +263,8 @@ FROM ({source})"""
         "closed_at": p.known("closed"),
         "is_closing_unreadable": (
             "CASE WHEN closed IS NULL AND closed_date IS NOT NULL "
-            f"THEN trim(closed_date) NOT IN ({literals(NOTHING)}) END"
+            # Neither IN nor a list: DuckDB joins those, and rows lose their place in the file.
+            f"THEN NOT contains({nothing}, '|' || trim(closed_date) || '|') END"
         ),
         "outcome": "CASE WHEN in_scope THEN resolution_description END",
         "is_closed": "upper(trim(status)) = 'CLOSED'",

@@ -244,8 +244,10 @@ def what_it_needs(
     if not judged:
         return "some strata have too few events to be judged: it needs more months of records"
     widest = max(judged, key=_width)
+    width = _width(widest)
+    wide = f"{100 * width:.0f} points wide" if width < 1.0 else "as wide as a gap can be"
     words = (
-        f"the band that decides is up to {100 * _width(widest):.0f} points wide"
+        f"the band that decides is up to {wide}"
         f"{_enough(widest, spec)}: it narrows with more months of records, with more reports of "
         "the same incidents, and with random visits"
     )

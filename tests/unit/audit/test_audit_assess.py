@@ -10,6 +10,7 @@ from tests.unit.audit.audit_city import make_inputs
 
 from parity311.audit.assess import assess_domain, assess_domains, audit_to_plain
 from parity311.audit.compare import compare_strata
+from parity311.audit.gap import measure_gap
 from parity311.audit.joins import audit_overrides, join_coverage
 from parity311.audit.resample import draw_rates
 from parity311.audit.spec import AuditSpec
@@ -247,3 +248,13 @@ def test_languages_beyond_the_frequent_ones_are_one_group() -> None:
     grouping = make_grouping("language", inputs.places, codes)
     assert len(grouping.labels) == 6 + 2
     assert grouping.labels[-2:] == ("other language", "unknown")
+
+
+def test_a_band_past_a_hundred_points_bounds_nothing() -> None:
+    rates = np.array([0.1, 0.5])
+    wide = np.random.default_rng(0).normal(rates, [0.01, 2.0], (400, 2))
+    gap = measure_gap(rates, wide)
+    assert gap.upper > 1.0
+    assert gap.verdict == "INSUFFICIENT"
+    assert "nothing bounds the gap from above" in gap.reason
+    assert "lies between" in measure_gap(rates, rates + (wide - rates) / [1.0, 10.0]).reason

@@ -313,6 +313,8 @@ def test_what_an_open_audit_needs_is_told_by_the_band_that_decides() -> None:
     assert "up to 50 points wide:" in told
     assert "episodes" not in told
     assert "too few events" in cycle.what_it_needs([{"verdict": "INSUFFICIENT"}], SNAD.spec)
+    endless = {"verdict": "INSUFFICIENT", "gap": 0.4, "gap_lower": 0.0, "gap_upper": 4.3}
+    assert "up to as wide as a gap can be" in cycle.what_it_needs([endless], SNAD.spec)
     assert "80% of what is open" in cycle.what_it_needs([ratio], SNAD.spec, 0.8)
 
 
