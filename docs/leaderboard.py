@@ -56,11 +56,13 @@ def _lane(lane: dict[str, Any]) -> list[str]:
         f"{policy_title(name)} ({n})" if len(lane["best_rules"]) > 1 else policy_title(name)
         for name, n in lane["best_rules"].items()
     )
+    absent = ", ".join(policy_title(name) for name in lane.get("left_out", ()))
     lines = [
         f"### {lane['domain']}, {lane['features']} features",
         "",
         f"Version {lane['version']}, cities {cities}. Best rule, as the estimate promised: "
-        f"{rules}.",
+        f"{rules}."
+        + (f" Left out, as it could not be made in every city: {absent}." * bool(absent)),
         "",
         "| policy | reward an episode | over today's rule | of the way |",
         "| --- | ---: | ---: | ---: |",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -125,3 +126,15 @@ def test_the_best_rule_is_chosen_by_what_it_promised() -> None:
     assert "more visits than there are" in cells[0]
     assert cells[-1] == "–"
     assert row_cells(by_name["balanced"])[2:] == ["–", "–"]
+
+
+def test_a_plan_that_is_missing_in_a_city_is_left_out_and_named() -> None:
+    def rows(seed: int) -> list[dict[str, Any]]:
+        return [_row("balanced", 1.0, promised=1.0), _row("ceiling", 6.0)] + (
+            [_row("plan", 5.0)] if seed else []
+        )
+
+    found = gather(LANE, {seed: rows(seed) for seed in (0, 1, 2)})
+    assert found["left_out"] == ["plan"]
+    assert "plan" not in [row["policy"] for row in found["rows"]]
+    assert gather(LANE, {seed: rows(seed) for seed in (1, 2)})["left_out"] == []

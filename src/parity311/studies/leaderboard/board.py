@@ -20,7 +20,7 @@ import numpy as np
 
 from parity311.city.ensure import open_or_build
 from parity311.engines.heuristics import CaseTable
-from parity311.errors import InputError
+from parity311.errors import EstimationError, InputError
 from parity311.estimation.world import World, make_world
 from parity311.evaluation.compare import (
     agent_contenders,
@@ -205,9 +205,17 @@ def race_city(
     for name in parts_of(course.lane, agents):
         path = part_path(folder, course.lane, course.seed, name, course.budget)
         if not path.exists():
-            found = measure_rules(course) if name == RULES else measure_agent(course, name)
+            place = f"{course.lane.slug}, {course.lane.features}, city {course.seed}: {name}"
+            try:
+                found = measure_rules(course) if name == RULES else measure_agent(course, name)
+            except EstimationError as error:
+                # A plan that does not settle in one city is no reason to lose the others.
+                if name == RULES:
+                    raise
+                found = []
+                place += f" could not be made and is left out of the lane ({error})"
             write_text_aside(path, json.dumps(found) + "\n")
-            tell(f"{course.lane.slug}, {course.lane.features}, city {course.seed}: {name}")
+            tell(place)
         rows += json.loads(path.read_text())
     if guest is not None:
         # Nobody knows what a function of others depends on: it is played every time.
@@ -280,7 +288,7 @@ def gather(lane: Lane, by_city: dict[int, list[dict[str, Any]]]) -> dict[str, An
     """Rows of a lane over its cities, best first.
 
     The best rule is the one that promised most in the estimated process of each city, as an agency
-    would choose it; which that was is told.
+    would choose it; which that was is told. Who could not be made in a city is left out, and named.
     """
     chosen: list[str] = []
     rewards: dict[str, list[float]] = {}
@@ -295,6 +303,8 @@ def gather(lane: Lane, by_city: dict[int, list[dict[str, Any]]]) -> dict[str, An
             rewards.setdefault(row["policy"], []).append(row["reward"])
             excess |= set() if row["is_within_capacity"] else {row["policy"]}
             guests |= {row["policy"]} if row.get("is_guest") else set()
+    left_out = sorted(name for name, values in rewards.items() if len(values) < len(by_city))
+    rewards = {name: values for name, values in rewards.items() if name not in left_out}
     today = np.array(rewards[TODAY])
     top = np.array(next(rewards[name] for name in TOPS if name in rewards))
     rows = [
@@ -316,6 +326,7 @@ def gather(lane: Lane, by_city: dict[int, list[dict[str, Any]]]) -> dict[str, An
         "observation_set": lane.observation_set,
         "cities": list(by_city),
         "best_rules": dict(Counter(chosen).most_common()),
+        "left_out": left_out,
         "rows": rows,
     }
 
