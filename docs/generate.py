@@ -48,7 +48,7 @@ from docs.other_seeds import seeds_block
 from docs.parity_figures import inspectors_block, parity_block, parity_tables_block
 from docs.parity_in_city import parity_in_city_block
 from docs.python_reference import python_block
-from docs.quality_figures import quality_block
+from docs.quality_figures import quality_block, reached_block
 from docs.readme_figures import came_out_block
 from docs.reproduction import (
     apart_block,
@@ -293,6 +293,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "parity-tables": parity_tables_block,
     "parity-inspectors": inspectors_block,
     "quality": quality_block,
+    "reached": reached_block,
     "came-out-here": lambda: came_out_block("", has_table=False),
     "leaderboard": leaderboard_block,
     "environments": environments_block,

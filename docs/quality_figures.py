@@ -46,7 +46,7 @@ def show(figure: dict[str, float] | None, factor: float = 1.0, digits: int = 2) 
 
 
 def quality_block(kept: Path = KEPT) -> str:
-    """Verdicts, the elevator's table, and every agent beside the others."""
+    """Verdicts, and what stands behind them."""
     if not kept.exists():
         return NOT_MEASURED
     rows = json.loads(kept.read_text())["settings"]
@@ -57,10 +57,14 @@ def quality_block(kept: Path = KEPT) -> str:
         ("What older records change", older_table),
         ("Boiler: what anybody could learn", learnable_table),
         ("Elevator: what a changeover costs", changeover_table),
-        ("Every agent", agent_table),
     ]
     parts = [headline(rows), *(fold(title, write(rows)) for title, write in folds)]
     return "\n\n".join(part for part in parts if part)
+
+
+def reached_block(kept: Path = KEPT) -> str:
+    """Every agent beside the others, by setting."""
+    return agent_table(json.loads(kept.read_text())["settings"]) if kept.exists() else NOT_MEASURED
 
 
 def fold(title: str, text: str) -> str:

@@ -124,7 +124,12 @@ def _is_alive(process: int) -> bool:
         return False
     except OSError:  # another user's
         return True
-    return True
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (OSError, IndexError):  # a system that does not tell
+        return True
+    # Who has died stays listed until the parent asks for it, and writes nothing more.
+    return state not in ("Z", "X")
 
 
 def remove_left_over(path: Path) -> None:

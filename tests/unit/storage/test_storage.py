@@ -20,7 +20,13 @@ from parity311.city import ensure
 from parity311.city.ensure import open_or_build
 from parity311.errors import BusyError, InputError, RunError, TrainingError
 from parity311.records.store import MANIFEST, open_records, read_manifest
-from parity311.storage.aside import asides_of, write_text_aside, writing_aside
+from parity311.storage.aside import (
+    asides_of,
+    dead_asides,
+    host_name,
+    write_text_aside,
+    writing_aside,
+)
 from parity311.storage.disk import telling_disk_errors
 from parity311.storage.folders import holds_own
 from parity311.storage.hashes import seal
@@ -283,3 +289,14 @@ def test_every_process_spills_into_its_own_room(
     assert (Path(killed) / "spill").is_dir()
     assert in_another_process(SPILL, "ends").stdout.strip() not in (first, killed)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no /proc")
+def test_what_a_dead_writer_left_is_found_before_its_parent_asks_for_it(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as writer:
+        left = tmp_path / f".one.partial-{host_name()}-{writer.pid}-0123abcd"
+        left.mkdir()
+        assert dead_asides(tmp_path) == []
+        writer.kill()
+        os.waitid(os.P_PID, writer.pid, os.WEXITED | os.WNOWAIT)
+        assert dead_asides(tmp_path) == [left]
