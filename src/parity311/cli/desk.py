@@ -108,13 +108,13 @@ def serve_command(
     ] = False,
 ) -> None:
     """Open the desk: staff decide, auditors look, residents get an answer."""
-    check_packages()
     absent = [name for name in NEEDS if find_spec(name) is None]
     if absent:
         raise InputError(
             f"The desk needs the packages {', '.join(absent)}; install them with `pip install "
             "'parity311[desk]'`."
         )
+    check_packages()
     if replay is not None and records is not None:
         raise InputError("--replay and --records were both given; a desk has one of them.")
     from parity311.desk.serve import ServeConfig, open_desk, read_levels_by_domain, serve
